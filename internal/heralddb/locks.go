@@ -1,0 +1,95 @@
+package heralddb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// SessionTimeout is the lock session's wait_timeout: how long the server keeps
+// a silent session, and with it the locks, before it lets Phorge have them.
+const SessionTimeout = 10 * time.Second
+
+// pingTimeout bounds one ping; a session that needs longer is as good as lost.
+const pingTimeout = 2 * time.Second
+
+// LockSession is one connection that holds user locks, as Phorge's own worker
+// does while it calls a hook. Several locks on one connection need MySQL 5.7.5
+// or MariaDB 10.0.2. A session is used by one goroutine at a time; once any
+// method failed its locks must be taken for lost.
+type LockSession struct {
+	pool       *sql.DB
+	conn       *sql.Conn
+	connection uint64
+}
+
+// OpenLockSession connects to the server where Phorge's locks live.
+func OpenLockSession(ctx context.Context, dsn string) (*LockSession, error) {
+	pool, err := openPool(dsn, 1)
+	if err != nil {
+		return nil, err
+	}
+	s := &LockSession{pool: pool}
+	if err := s.connect(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the lock session: %w", err), pool.Close())
+	}
+	return s, nil
+}
+
+func (s *LockSession) connect(ctx context.Context) error {
+	conn, err := s.pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	if _, err := conn.ExecContext(ctx, "SET SESSION wait_timeout = ?", seconds(SessionTimeout)); err != nil {
+		return err
+	}
+	return conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&s.connection)
+}
+
+// Connection is the server's id of this session, as IS_USED_LOCK returns it.
+func (s *LockSession) Connection() uint64 { return s.connection }
+
+// Acquire asks for a lock without waiting. false: somebody else has it.
+func (s *LockSession) Acquire(ctx context.Context, name string) (bool, error) {
+	var got sql.NullInt64
+	if err := s.query(ctx, "SELECT GET_LOCK(?, 0)", &got, name); err != nil {
+		return false, fmt.Errorf("take a lock: %w", err)
+	}
+	return got.Int64 == 1, nil
+}
+
+// Release gives a lock back.
+func (s *LockSession) Release(ctx context.Context, name string) error {
+	var got sql.NullInt64
+	if err := s.query(ctx, "SELECT RELEASE_LOCK(?)", &got, name); err != nil {
+		return fmt.Errorf("release a lock: %w", err)
+	}
+	return nil
+}
+
+// Ping keeps the session alive and shows that it still is this session.
+func (s *LockSession) Ping(ctx context.Context) error {
+	var id uint64
+	if err := s.query(ctx, "SELECT CONNECTION_ID()", &id); err != nil {
+		return fmt.Errorf("ping the lock session: %w", err)
+	}
+	if id != s.connection {
+		return errors.New("ping the lock session: another connection answered")
+	}
+	return nil
+}
+
+func (s *LockSession) query(ctx context.Context, query string, into any, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return s.conn.QueryRowContext(ctx, query, args...).Scan(into)
+}
+
+// Close ends the session; the server frees its locks.
+func (s *LockSession) Close() error {
+	return errors.Join(s.conn.Close(), s.pool.Close())
+}
