@@ -1,0 +1,48 @@
+// Package workflows holds the decisions over time, and nothing else: when to
+// claim, when to send, how long to rest, what an operator's signal means. It
+// touches the world only through activities, and reads as a story; options and
+// descriptions stand apart from it. Starters and workers import it.
+package workflows
+
+import "go.temporal.io/sdk/temporal"
+
+// TaskQueue is where workflow tasks go, and activities that any process may
+// run. Tasks that only a hook's owner may run go to that owner's own queue.
+const TaskQueue = "waybill"
+
+// Search attributes, registered by `waybill migrate`, `serve` and `dev`.
+var (
+	// AttributeLane is "herald" or "subscription".
+	AttributeLane = temporal.NewSearchAttributeKeyKeyword("WaybillLane")
+	// AttributeHook is the hook's PHID.
+	AttributeHook = temporal.NewSearchAttributeKeyKeyword("WaybillHook")
+	// AttributeSubscription is the subscription's id.
+	AttributeSubscription = temporal.NewSearchAttributeKeyKeyword("WaybillSubscription")
+	// AttributeState is how things stand: sending, retrying, delivered, failed …
+	AttributeState = temporal.NewSearchAttributeKeyKeyword("WaybillState")
+)
+
+// LaneHerald is the value of AttributeLane for everything about a Phorge queue.
+const LaneHerald = "herald"
+
+// Signals.
+const (
+	// SignalPause stops new attempts of a hook. Its argument is the reason, or
+	// {"by":..,"reason":..}.
+	SignalPause = "pause"
+	// SignalResume lets a paused hook continue.
+	SignalResume = "resume"
+	// SignalRetire ends the workflow of a hook that no longer exists.
+	SignalRetire = "retire"
+	// SignalRetryNow ends a request's rest after a failure.
+	SignalRetryNow = "retry-now"
+)
+
+// QueryState returns how a hook stands.
+const QueryState = "state"
+
+// RequestID is the workflow id of a request, HookID that of a hook.
+func RequestID(phid string) string { return "request/" + phid }
+
+// HookID is the workflow id of a hook.
+func HookID(phid string) string { return "hook/" + phid }
