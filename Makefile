@@ -1,0 +1,91 @@
+# Waybill. `make` lists what there is. Everything works with only HOME and PATH
+# in the environment, with or without a terminal, as root and as anybody else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# Somebody's own flags and workspaces must not decide what is tested here.
+export GOFLAGS :=
+export GOWORK := off
+
+BIN := .waybill/bin
+
+# Go stamps the version from git into the binary. Where git has nothing to say
+# (an archive, a checkout of another user, no commit yet) the build must not
+# fail over it.
+BUILDVCS := $(if $(shell git rev-parse --verify -q HEAD 2>/dev/null),true,false)
+
+# The race detector links with a C compiler; a machine without one still tests.
+RACE := $(if $(shell command -v gcc || command -v clang),-race)
+
+# Packages with servers of their own beside each other; more only add load.
+TESTFLAGS := $(RACE) -p 4 -timeout 20m
+
+.PHONY: help
+help: ## list the targets
+	@echo "Waybill: make <target>"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: temporal mariadb build ## start a complete demo system (first time about 5 minutes), Ctrl-C stops it
+	@exec bin/waybill dev
+
+.PHONY: build
+build: ## build bin/waybill
+	@go build -buildvcs=$(BUILDVCS) -o bin/waybill ./cmd/waybill
+
+.PHONY: test
+test: static temporal mariadb ## everything CI runs: check, and the tests with real servers
+	@$(no-race)
+	go test $(TESTFLAGS) ./...
+
+.PHONY: check
+check: static ## format, lint, floors, workflow determinism, and the tests that need no servers
+	@$(no-race)
+	go test -short $(TESTFLAGS) ./...
+
+# What both have in common: all that needs no running test.
+.PHONY: static
+static: lint-tools
+	@echo "gofmt";         out=$$(find . -name '*.go' -not -path './.waybill/*' -print0 | xargs -0 gofmt -l); \
+	  if [ -n "$$out" ]; then echo "not formatted (gofmt -w):"; echo "$$out"; exit 1; fi
+	@echo "go vet";        go vet ./...
+	@echo "golangci-lint"; $(BIN)/golangci-lint run ./...
+	@echo "floors";        go test .
+	@echo "workflowcheck"; $(BIN)/workflowcheck -config tools/workflowcheck.yaml ./workflows/...
+	@echo "replay";        go test -run 'Replay' ./workflows/...
+
+no-race = $(if $(RACE),true,echo "no C compiler found: testing without the race detector")
+
+.PHONY: bench
+bench: temporal mariadb ## run the benchmarks
+	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
+
+.PHONY: tools
+tools: temporal lint-tools ## build Temporal, golangci-lint and workflowcheck into .waybill/bin
+
+.PHONY: temporal
+temporal:
+	@if [ -n "$${WAYBILL_TEMPORAL_BIN:-}" ]; then exit 0; fi; \
+	tools/build temporal tools github.com/temporalio/cli/cmd/temporal \
+	  "about 5 minutes on two cores, once; later builds come from Go's cache"
+
+.PHONY: lint-tools
+lint-tools:
+	@tools/build golangci-lint tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about 2 minutes, once"
+	@tools/build workflowcheck tools/lint go.temporal.io/sdk/contrib/tools/workflowcheck
+
+.PHONY: mariadb
+mariadb:
+	@tools/need-mariadb
+
+.PHONY: clean
+clean: ## remove bin/ (tools and demo data stay)
+	rm -rf bin
+
+.PHONY: clean-dev
+clean-dev: ## remove the demo's data: its database, its Temporal, its keys
+	@if [ -d .waybill ]; then find .waybill -mindepth 1 -maxdepth 1 ! -name bin -exec rm -rf {} +; fi

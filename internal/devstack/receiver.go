@@ -1,0 +1,266 @@
+package devstack
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// The receiver's endpoints, each a path of one segment.
+const (
+	EndpointHealthy = "healthy" // 200 at once
+	EndpointSlow    = "slow"    // 200 after ?ms=, two seconds without
+	EndpointFail    = "fail"    // 503 until healed
+	EndpointHang    = "hang"    // no answer while the caller waits
+)
+
+// signatureHeader is where Phorge, and so Waybill, puts the signature.
+const signatureHeader = "X-Phabricator-Webhook-Signature"
+
+const (
+	// maxBody bounds what is read of a call; documents are some hundred bytes.
+	maxBody = 1 << 20
+	// defaultSlow is clearly slow to a watching person and far below the 15 s
+	// a delivery may take.
+	defaultSlow = 2 * time.Second
+	// headerTimeout bounds a caller that connects and says nothing.
+	headerTimeout = 10 * time.Second
+)
+
+// ReceiverConfig configures a demo receiver.
+type ReceiverConfig struct {
+	// Addr to listen on; empty for a free port on 127.0.0.1.
+	Addr string
+	// Clock gives the calls their times; required.
+	Clock func() time.Time
+	// OnCall hears of every call once it is over, from many goroutines. May be
+	// nil.
+	OnCall func(Received)
+}
+
+// Received is one call as the receiver saw it.
+type Received struct {
+	At         time.Time // of arrival
+	Endpoint   string
+	ObjectPHID string // empty when the body is no Herald document
+	Verified   bool   // the signature fits one of the endpoint's keys
+	Status     int    // what was answered; 0 for a caller that went away first
+}
+
+// Receiver is an HTTP server that plays the systems behind the demo's hooks.
+// It checks signatures with code of its own, as a stranger's receiver would.
+type Receiver struct {
+	cfg     ReceiverConfig
+	server  *http.Server
+	addr    string
+	closing chan struct{} // ends calls that hang
+	once    sync.Once
+
+	mu     sync.Mutex
+	keys   map[string][]string
+	broken map[string]bool
+	counts map[string]Counts
+}
+
+// Counts are totals of one endpoint since the start.
+type Counts struct{ Calls, Verified, Answered2xx int }
+
+// StartReceiver listens and serves until Close.
+func StartReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
+	if cfg.Addr == "" {
+		cfg.Addr = loopback + ":0"
+	}
+	if cfg.OnCall == nil {
+		cfg.OnCall = func(Received) {}
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
+	if err != nil {
+		return nil, errors.Join(ErrPortInUse, err)
+	}
+	r := &Receiver{
+		cfg: cfg, addr: l.Addr().String(), closing: make(chan struct{}),
+		keys: map[string][]string{}, counts: map[string]Counts{},
+		broken: map[string]bool{EndpointFail: true},
+	}
+	r.server = &http.Server{Handler: r.routes(), ReadHeaderTimeout: headerTimeout}
+	go func() { _ = r.server.Serve(l) }() // returns ErrServerClosed at Close
+	return r, nil
+}
+
+func (r *Receiver) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{endpoint}", r.receive)
+	mux.HandleFunc("POST /break/{endpoint}", func(w http.ResponseWriter, q *http.Request) {
+		r.Break(q.PathValue("endpoint"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("POST /heal/{endpoint}", func(w http.ResponseWriter, q *http.Request) {
+		r.Heal(q.PathValue("endpoint"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	return mux
+}
+
+// Close ends the server and every call that hangs in it.
+func (r *Receiver) Close() error {
+	r.once.Do(func() { close(r.closing) })
+	return r.server.Close()
+}
+
+// Addr is host:port.
+func (r *Receiver) Addr() string { return r.addr }
+
+// URL is the address of an endpoint, as a hook's URI.
+func (r *Receiver) URL(endpoint string) string { return "http://" + r.addr + "/" + endpoint }
+
+// Trust adds a hook's key to those that may sign calls to the endpoint.
+func (r *Receiver) Trust(endpoint, key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys[endpoint] = append(r.keys[endpoint], key)
+}
+
+// Break makes an endpoint answer 503 until Heal. People do the same with
+// `curl -X POST http://<addr>/break/<endpoint>`, and /heal/ for the opposite.
+func (r *Receiver) Break(endpoint string) { r.setBroken(endpoint, true) }
+
+// Heal makes an endpoint answer 200 again; "fail" starts broken.
+func (r *Receiver) Heal(endpoint string) { r.setBroken(endpoint, false) }
+
+func (r *Receiver) setBroken(endpoint string, broken bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken[endpoint] = broken
+}
+
+// Counts returns an endpoint's totals.
+func (r *Receiver) Counts(endpoint string) Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts[endpoint]
+}
+
+// receive plays one call: read, verify, behave, report.
+func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) {
+	call := Received{At: r.cfg.Clock(), Endpoint: q.PathValue("endpoint")}
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
+	if err == nil {
+		call.ObjectPHID = objectOf(body)
+		call.Verified = r.verify(call.Endpoint, body, q.Header.Get(signatureHeader))
+		call.Status = r.behave(q, call)
+	}
+	// Counted before the answer leaves: who has an answer finds it counted.
+	r.count(call)
+	r.cfg.OnCall(call)
+	if call.Status == 0 {
+		// Returning would answer 200; this cuts the connection instead.
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(call.Status)
+}
+
+func (r *Receiver) count(call Received) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.counts[call.Endpoint]
+	c.Calls++
+	if call.Verified {
+		c.Verified++
+	}
+	if call.Status/100 == 2 {
+		c.Answered2xx++
+	}
+	r.counts[call.Endpoint] = c
+}
+
+// behave returns the status to answer, after whatever the endpoint does first;
+// 0 when there is nobody left to answer.
+func (r *Receiver) behave(q *http.Request, call Received) int {
+	r.mu.Lock()
+	broken := r.broken[call.Endpoint]
+	r.mu.Unlock()
+	switch {
+	case !known(call.Endpoint):
+		return http.StatusNotFound
+	case !call.Verified:
+		// Before anything else: a stranger's call must have no effect.
+		return http.StatusUnauthorized
+	case broken:
+		return http.StatusServiceUnavailable
+	case call.Endpoint == EndpointSlow:
+		return r.wait(q, slowness(q))
+	case call.Endpoint == EndpointHang:
+		return r.wait(q, -1)
+	}
+	return http.StatusOK
+}
+
+func known(endpoint string) bool {
+	switch endpoint {
+	case EndpointHealthy, EndpointSlow, EndpointFail, EndpointHang:
+		return true
+	}
+	return false
+}
+
+// slowness reads ?ms=, falling back to the default for what is no number.
+func slowness(q *http.Request) time.Duration {
+	ms, err := strconv.Atoi(q.URL.Query().Get("ms"))
+	if err != nil || ms < 0 {
+		return defaultSlow
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// wait holds a call for d, without end when d is negative, and answers 200; 0
+// when the caller or the server went away first.
+func (r *Receiver) wait(q *http.Request, d time.Duration) int {
+	var over <-chan time.Time // nil: never
+	if d >= 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+		return http.StatusOK
+	case <-q.Context().Done():
+	case <-r.closing:
+	}
+	return 0
+}
+
+// verify compares in constant time with the signature under each key of the
+// endpoint. An endpoint without keys verifies nothing.
+func (r *Receiver) verify(endpoint string, body []byte, signature string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range r.keys[endpoint] {
+		mac := hmac.New(sha256.New, []byte(key))
+		mac.Write(body)
+		if hmac.Equal([]byte(hex.EncodeToString(mac.Sum(nil))), []byte(signature)) {
+			return true
+		}
+	}
+	return false
+}
+
+// objectOf reads the object's PHID out of a Herald document.
+func objectOf(body []byte) string {
+	var document struct {
+		Object struct {
+			PHID string `json:"phid"`
+		} `json:"object"`
+	}
+	_ = json.Unmarshal(body, &document) // not a document: no PHID
+	return document.Object.PHID
+}
