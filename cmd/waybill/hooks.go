@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// hookChange is an operator's wish to pause or resume hooks.
+type hookChange struct {
+	phids      []string // empty with all
+	all        bool
+	by, reason string // kept with the pause and shown to others
+}
+
+// hooksCommand builds `waybill hooks` with the subcommands that have work;
+// nil when none has.
+func hooksCommand(p process, w hookWork) *cobra.Command {
+	if w.list == nil && w.pause == nil && w.resume == nil {
+		return nil
+	}
+	hooks := &cobra.Command{
+		Use:   "hooks",
+		Short: "List, pause and resume webhooks",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	if w.list != nil {
+		hooks.AddCommand(&cobra.Command{
+			Use:   "list",
+			Short: "Show every hook with its state and owner",
+			Args:  cobra.NoArgs,
+			RunE:  doing(p, w.list),
+		})
+	}
+	if w.pause != nil {
+		hooks.AddCommand(changeCommand(p, "pause", "Stop new attempts to hooks, cluster-wide", w.pause))
+	}
+	if w.resume != nil {
+		hooks.AddCommand(changeCommand(p, "resume", "Let paused hooks continue", w.resume))
+	}
+	return hooks
+}
+
+func changeCommand(p process, verb, short string, do func(context.Context, job, hookChange) error) *cobra.Command {
+	var change hookChange
+	command := &cobra.Command{
+		Use:   verb + " PHID... | --all",
+		Short: short,
+		Args: func(_ *cobra.Command, args []string) error {
+			change.phids = args
+			return change.check()
+		},
+	}
+	command.Flags().BoolVar(&change.all, "all", false, "every hook, also those created later")
+	command.Flags().StringVar(&change.by, "by", p.getenv("USER"), "who asks")
+	command.Flags().StringVar(&change.reason, "reason", "", "why, for those who find the hook paused")
+	command.RunE = func(c *cobra.Command, args []string) error {
+		return doing(p, func(ctx context.Context, j job) error { return do(ctx, j, change) })(c, args)
+	}
+	return command
+}
+
+// hookPrefix begins the PHID of every Herald webhook in Phorge.
+const hookPrefix = "PHID-HWBH-"
+
+// check refuses what cannot be meant. A mistyped PHID would otherwise pause a
+// hook that does not exist and leave the real one running.
+func (c hookChange) check() error {
+	switch {
+	case c.all && len(c.phids) > 0:
+		return errors.New("name hooks or use --all, not both")
+	case !c.all && len(c.phids) == 0:
+		return errors.New("name at least one hook, or use --all")
+	}
+	for _, phid := range c.phids {
+		if !strings.HasPrefix(phid, hookPrefix) {
+			return errors.New("a hook is named by its PHID, which begins with " + hookPrefix)
+		}
+	}
+	return nil
+}

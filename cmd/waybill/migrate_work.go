@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"go.temporal.io/sdk/client"
+
+	"waybill/internal/ledger"
+	"waybill/internal/telemetry"
+	"waybill/worker"
+)
+
+// runMigrate prepares what Waybill writes to, and says what it did.
+func runMigrate(ctx context.Context, j job) error {
+	db, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	steps, err := db.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	say(j.stdout, "Waybill's database %s: %d step(s) applied, up to date.", j.config.Ledger.Database(), steps)
+	temporal, err := dialTemporal(ctx, j)
+	if err != nil {
+		return fmt.Errorf("the database is ready, Temporal is not: %w", err)
+	}
+	defer temporal.Close()
+	if err := worker.Attributes(ctx, temporal, j.config.Temporal.Namespace); err != nil {
+		say(j.stdout, "Temporal refuses the search attributes (%v). Waybill runs without them.", err)
+		return nil
+	}
+	say(j.stdout, "Temporal namespace %s: search attributes usable.", j.config.Temporal.Namespace)
+	return nil
+}
+
+func dialTemporal(ctx context.Context, j job) (client.Client, error) {
+	return worker.Dial(ctx, j.config.Temporal, client.Options{Logger: telemetry.TemporalLogger(j.logger)})
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+// work is what stands behind the commands that need the rest of Waybill. A
+// command whose field is nil is left out of the tree: better no command than
+// one that pretends.
+type work struct {
+	dev     func(context.Context, process) error // makes its own configuration
+	serve   func(context.Context, job) error
+	worker  func(context.Context, job) error
+	starter func(context.Context, job) error
+	api     func(context.Context, job) error
+	migrate func(context.Context, job) error
+	hooks   hookWork
+}
+
+// hookWork stands behind `waybill hooks`.
+type hookWork struct {
+	list   func(context.Context, job) error
+	pause  func(context.Context, job, hookChange) error
+	resume func(context.Context, job, hookChange) error
+}
+
+// wired is the work of this build.
+func wired() work {
+	return work{
+		dev: runDev, serve: runServe, worker: runWorker, starter: runStarter, api: runAPI, migrate: runMigrate,
+		hooks: hookWork{list: listHooks, pause: pauseHooks, resume: resumeHooks},
+	}
+}
+
+// commands builds the commands that have work behind them.
+func (w work) commands(p process) []*cobra.Command {
+	all := []*cobra.Command{
+		devCommand(p, w.dev),
+		serveCommand(p, w.serve),
+		workerCommand(p, w.worker),
+		starterCommand(p, w.starter),
+		apiCommand(p, w.api),
+		migrateCommand(p, w.migrate),
+		hooksCommand(p, w.hooks),
+	}
+	var present []*cobra.Command
+	for _, command := range all {
+		if command != nil {
+			present = append(present, command)
+		}
+	}
+	return present
+}
