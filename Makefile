@@ -21,13 +21,15 @@ BUILDVCS := $(if $(shell git rev-parse --verify -q HEAD 2>/dev/null),true,false)
 # The race detector links with a C compiler; a machine without one still tests.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 
-# Packages with servers of their own beside each other; more only add load.
-TESTFLAGS := $(RACE) -p 4 -timeout 20m
+# Each package brings servers of its own: as many at once as there are cores, and
+# no more than four, beyond which they only take time from each other.
+PARALLEL := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
+TESTFLAGS := $(RACE) -p $(PARALLEL) -timeout 20m
 
 .PHONY: help
 help: ## list the targets
 	@echo "Waybill: make <target>"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: temporal mariadb build ## start a complete demo system (first time about 5 minutes), Ctrl-C stops it
@@ -61,7 +63,11 @@ static: lint-tools
 no-race = $(if $(RACE),true,echo "no C compiler found: testing without the race detector")
 
 .PHONY: bench
-bench: temporal mariadb ## run the benchmarks
+bench: temporal mariadb build ## deliveries/s beside an empty workflow and a plain loop, idle latency
+	@go run ./test/bench
+
+.PHONY: bench-packages
+bench-packages: ## the packages' own benchmarks
 	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
 
 .PHONY: tools
@@ -88,4 +94,7 @@ clean: ## remove bin/ (tools and demo data stay)
 
 .PHONY: clean-dev
 clean-dev: ## remove the demo's data: its database, its Temporal, its keys
+	@for lock in $$(find .waybill -name '*.lock' 2>/dev/null); do \
+	  if command -v flock >/dev/null && ! flock -n $$lock true; then \
+	    echo "the demo is running (process $$(cat $$lock)); stop it first" >&2; exit 1; fi; done
 	@if [ -d .waybill ]; then find .waybill -mindepth 1 -maxdepth 1 ! -name bin -exec rm -rf {} +; fi

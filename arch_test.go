@@ -36,8 +36,13 @@ var floors = map[string]int{
 	"worker": 4, "starter": 4, "api": 4,
 	"cmd/waybill": 5,
 
+	// Programs and suites that look at the whole from outside.
+	"test": 6,
+
 	// For tests; nothing but tests may import it, see testOnly.
 	"internal/devstack/stacktest": 2,
+	// Tests and measurements of the whole; above everything.
+	"test": 6,
 }
 
 // testOnly packages may not be imported by anything that ends in a binary.
@@ -98,6 +103,9 @@ func enter(dir string) error {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
+// isTooling says whether a file that is no test serves tests only.
+func (s source) isTooling() bool { return testOnly[s.dir] || strings.HasPrefix(s.dir+"/", "test/") }
+
 func (s source) imports(t *testing.T) (paths []string) {
 	t.Helper()
 	for _, spec := range s.file.Imports {
@@ -152,7 +160,7 @@ func checkImport(t *testing.T, s source, from int, imported string) {
 		}
 		return
 	}
-	if testOnly[own] {
+	if testOnly[own] && !s.isTooling() {
 		t.Errorf("%s: %s is for tests", s.path, own)
 	}
 	if to, known := floorOf(own); !sameHouse(s.dir, own) && (!known || to >= from) {
@@ -193,7 +201,7 @@ func TestFilesStayReadable(t *testing.T) {
 // would share.
 func TestPackageVariablesAreErrorsAndTables(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.isTest() || testOnly[s.dir] {
+		if s.isTest() || s.isTooling() {
 			continue
 		}
 		for _, decl := range s.file.Decls {
