@@ -41,8 +41,6 @@ var floors = map[string]int{
 
 	// For tests; nothing but tests may import it, see testOnly.
 	"internal/devstack/stacktest": 2,
-	// Tests and measurements of the whole; above everything.
-	"test": 6,
 }
 
 // testOnly packages may not be imported by anything that ends in a binary.
