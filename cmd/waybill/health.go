@@ -24,6 +24,12 @@ type health struct {
 	checks   []check
 }
 
+// starting is a problem until somebody says that it is not: a process that has
+// checked nothing yet has not found everything in order.
+const starting = "Waybill is starting"
+
+func newHealth() *health { return &health{problems: []string{starting}} }
+
 // trouble notes a problem of coming up.
 func (h *health) trouble(problem string) {
 	h.mu.Lock()

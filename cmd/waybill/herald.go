@@ -84,6 +84,7 @@ func (l *heraldLane) run(ctx context.Context) error {
 	l.health.watch(l.checks(temporal)...)
 	switch l.roles {
 	case roles{}:
+		l.health.solved(starting)
 		<-ctx.Done()
 		return nil
 	case roles{starter: true}:
@@ -164,6 +165,7 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 		return err
 	}
 	defer stop()
+	l.health.solved(starting)
 	l.logger.Info("herald lane running", zap.String("instance", instance), zap.Duration("lease", l.lease))
 	owned := make(chan struct{})
 	go func() { defer close(owned); own.Run(ctx) }()
@@ -184,6 +186,7 @@ func (l *heraldLane) feedElsewhere(ctx context.Context, temporal client.Client, 
 	go owners.Run(ctx)
 	cfg := l.starter(owners, temporal, attributes)
 	cfg.Watch = true
+	l.health.solved(starting)
 	l.logger.Info("starter running")
 	starter.New(cfg).Run(ctx)
 	return nil

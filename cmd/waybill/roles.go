@@ -56,7 +56,7 @@ func runRoles(ctx context.Context, j job, r roles, l listening) error {
 	if err != nil {
 		return err
 	}
-	h := &health{}
+	h := newHealth()
 	lane, err := newHeraldLane(j, r, metrics, h)
 	if err != nil {
 		return err
@@ -72,6 +72,7 @@ func runRoles(ctx context.Context, j job, r roles, l listening) error {
 		served <- nil
 	} else {
 		server := api.Server(j.config.API.Listen, httpInterface(j, lane.rows, metrics.Handler(), h))
+		server.ErrorLog = zap.NewStdLog(j.logger.Named("http"))
 		j.logger.Info("listening", zap.String("address", listener.Addr().String()))
 		go func() { served <- api.Serve(serving, listener, server) }()
 	}
