@@ -57,12 +57,25 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// checkPort reports ErrPortInUse for a port that cannot be listened on. what
-// names the port's purpose in the text.
+// checkPort reports why a port cannot be listened on, ErrPortInUse where that
+// is the reason. what names the port's purpose in the text.
 func checkPort(ctx context.Context, port int, what string) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	l, err := listen(ctx, net.JoinHostPort(loopback, strconv.Itoa(port)), what)
 	if err != nil {
-		return fmt.Errorf("%w: %s needs port %d: %v", ErrPortInUse, what, port, err)
+		return err
 	}
 	return l.Close()
+}
+
+// listen listens, with an error that says for what and tells a taken port from
+// other reasons.
+func listen(ctx context.Context, addr, what string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w: %s needs %s", ErrPortInUse, what, addr)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return l, nil
 }

@@ -202,13 +202,13 @@ func (m *MariaDB) Exited() <-chan struct{} { return m.proc.done }
 // Stop ends the server cleanly and gives the directory free. When ctx ends
 // first the server is killed and the error says so.
 func (m *MariaDB) Stop(ctx context.Context) error {
-	err := m.proc.stop(ctx)
+	err := m.proc.stop(ctx, m.server.name())
 	m.release()
 	return err
 }
 
 // Halt ends the server cleanly and keeps the directory for Restart.
-func (m *MariaDB) Halt(ctx context.Context) error { return m.proc.stop(ctx) }
+func (m *MariaDB) Halt(ctx context.Context) error { return m.proc.stop(ctx, m.server.name()) }
 
 // Kill ends the server like a crash (SIGKILL), waits until it is gone and
 // keeps the directory for Restart. Stop afterwards is allowed and needed.

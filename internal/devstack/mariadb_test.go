@@ -218,6 +218,20 @@ func TestMariaDBStopsEvenWhenPaused(t *testing.T) {
 	}
 }
 
+func TestMariaDBThatDoesNotStopInTimeIsKilled(t *testing.T) {
+	m := startMariaDB(t, devstack.MariaDBConfig{Dir: t.TempDir(), Ephemeral: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.Stop(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "was killed") {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case <-m.Exited():
+	default:
+		t.Error("the server still runs")
+	}
+}
+
 func TestMariaDBExitIsSeen(t *testing.T) {
 	m := startMariaDB(t, devstack.MariaDBConfig{Dir: t.TempDir(), Ephemeral: true})
 	_, _ = stacktest.Open(t, m, "").ExecContext(t.Context(), "SHUTDOWN")

@@ -83,8 +83,8 @@ func (p *process) signal(s os.Signal) error {
 }
 
 // stop asks the child to end and waits for it. When the context ends first the
-// child is killed, and the error says so.
-func (p *process) stop(ctx context.Context) error {
+// child is killed, and the error, which begins with the name, says so.
+func (p *process) stop(ctx context.Context, name string) error {
 	_ = p.signal(syscall.SIGTERM)
 	// A child that was paused with SIGSTOP must run to see the request.
 	_ = p.signal(syscall.SIGCONT)
@@ -93,7 +93,7 @@ func (p *process) stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		p.kill()
-		return fmt.Errorf("did not stop in time and was killed: %w", ctx.Err())
+		return fmt.Errorf("%s did not stop in time and was killed: %w", name, ctx.Err())
 	}
 }
 

@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -82,9 +80,9 @@ func StartReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
 	if cfg.OnCall == nil {
 		cfg.OnCall = func(Received) {}
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
+	l, err := listen(ctx, cfg.Addr, "the demo receiver")
 	if err != nil {
-		return nil, errors.Join(ErrPortInUse, err)
+		return nil, err
 	}
 	r := &Receiver{
 		cfg: cfg, addr: l.Addr().String(), closing: make(chan struct{}),

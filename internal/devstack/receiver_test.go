@@ -186,6 +186,11 @@ func TestReceiverRefusesATakenPort(t *testing.T) {
 	if !errors.Is(err, devstack.ErrPortInUse) {
 		t.Errorf("got %v, want ErrPortInUse", err)
 	}
+	// Another reason is not called that.
+	_, err = devstack.StartReceiver(t.Context(), devstack.ReceiverConfig{Addr: "no address", Clock: func() time.Time { return epoch }})
+	if err == nil || errors.Is(err, devstack.ErrPortInUse) {
+		t.Errorf("for no address at all: %v", err)
+	}
 }
 
 func TestReceiverDropsWhatIsTooLong(t *testing.T) {

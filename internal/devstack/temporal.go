@@ -224,13 +224,13 @@ func (t *Temporal) Exited() <-chan struct{} { return t.proc.done }
 // Stop ends the server cleanly and gives the directory free. When ctx ends
 // first the server is killed and the error says so.
 func (t *Temporal) Stop(ctx context.Context) error {
-	err := t.proc.stop(ctx)
+	err := t.proc.stop(ctx, "Temporal")
 	_ = t.lock.Close()
 	return err
 }
 
 // Halt ends the server cleanly and keeps the directory for Restart.
-func (t *Temporal) Halt(ctx context.Context) error { return t.proc.stop(ctx) }
+func (t *Temporal) Halt(ctx context.Context) error { return t.proc.stop(ctx, "Temporal") }
 
 // Kill ends the server like a crash and keeps the directory for Restart. Stop
 // afterwards is allowed and needed.
