@@ -64,7 +64,7 @@ func (c *cached[T]) get(ctx context.Context) (T, error) {
 
 // remembered is the answer in memory while it is fresh. A clock that jumped
 // back makes it stale, too.
-func (c *cached[T]) remembered() (T, error, bool) {
+func (c *cached[T]) remembered() (T, error, bool) { //nolint:revive // answer and error together are what is remembered
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()

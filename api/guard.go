@@ -59,7 +59,7 @@ func (s *server) shielded(next http.Handler) http.Handler {
 			if cause == nil {
 				return
 			}
-			if cause == http.ErrAbortHandler {
+			if cause == http.ErrAbortHandler { //nolint:errorlint // a panic's value, compared as net/http does
 				panic(cause)
 			}
 			s.logger.Error("a handler panicked",

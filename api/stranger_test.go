@@ -187,7 +187,7 @@ func TestPanics(t *testing.T) {
 				s.shielded(test.handler).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 				return nil
 			}()
-			if (aborted == http.ErrAbortHandler) != test.aborts {
+			if (aborted == http.ErrAbortHandler) != test.aborts { //nolint:errorlint // a panic's value
 				t.Fatalf("recovered %v", aborted)
 			}
 			if test.aborts {

@@ -60,14 +60,14 @@ func (s *demoStack) start(ctx context.Context) (err error) {
 	}
 	s.mariadb, err = devstack.StartMariaDB(ctx, devstack.MariaDBConfig{Dir: filepath.Join(devDir, "mariadb")})
 	if err != nil {
-		return fmt.Errorf("MariaDB: %w", err)
+		return fmt.Errorf("starting MariaDB: %w", err)
 	}
 	s.line("  MariaDB     %s", s.mariadb.Addr())
 	s.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalConfig{
 		Bin: s.bin, Dir: filepath.Join(devDir, "temporal"), Port: devTemporalPort, UIPort: devUIPort,
 	})
 	if err != nil {
-		return fmt.Errorf("Temporal: %w", err)
+		return fmt.Errorf("starting Temporal: %w", err)
 	}
 	s.line("  Temporal    %s", s.temporal.Addr())
 	s.receiver, err = devstack.StartReceiver(ctx, devstack.ReceiverConfig{Addr: devReceiver, Clock: s.now, OnCall: s.called})

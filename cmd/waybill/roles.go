@@ -61,7 +61,7 @@ func runRoles(ctx context.Context, j job, r roles, l listening) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", j.config.API.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", j.config.API.Listen)
 	if err != nil && l == mustListen {
 		return err
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -146,8 +147,8 @@ func FuzzLoad(f *testing.F) {
 			_ = c.Warnings()
 			return
 		}
-		faults, ok := err.(Faults)
-		if !ok || len(faults) != len(strings.Split(err.Error(), "\n")) {
+		var faults Faults
+		if !errors.As(err, &faults) || len(faults) != len(strings.Split(err.Error(), "\n")) {
 			t.Fatalf("not one line per fault: %q", err)
 		}
 	})

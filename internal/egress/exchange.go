@@ -62,7 +62,7 @@ func readAnswer(ctx context.Context, in *tap) (int, *Fault) {
 		if first[0] == recordAlert {
 			return 0, &Fault{Code: CodeReceive}
 		}
-		answer, err := http.ReadResponse(r, nil)
+		answer, err := http.ReadResponse(r, nil) //nolint:bodyclose // the connection is closed, not the body: closing would read the rest
 		if err != nil {
 			return 0, headFault(ctx, in)
 		}

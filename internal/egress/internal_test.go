@@ -87,7 +87,7 @@ func TestTapKeepsTheEndForLater(t *testing.T) {
 			t.Errorf("first: %d, %v, %+v", n, err, in)
 		}
 		n, err = in.Read(buf[:])
-		if n != 0 || !errors.Is(err, end) || in.eof != (end == io.EOF) || (in.failed != nil) != (end != io.EOF) {
+		if n != 0 || !errors.Is(err, end) || in.eof != errors.Is(end, io.EOF) || (in.failed == nil) != errors.Is(end, io.EOF) {
 			t.Errorf("second: %d, %v, %+v", n, err, in)
 		}
 	}

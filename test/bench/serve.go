@@ -36,7 +36,7 @@ type process struct {
 
 // launch starts serve on a queue and waits until it is ready.
 func (s *stack) launch(ctx context.Context, q *queue) (*process, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *stack) launch(ctx context.Context, q *queue) (*process, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	p.cmd = exec.Command(s.waybill, "serve") //nolint:gosec // the program under test
+	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.waybill, "serve")
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = []string{
 		"WAYBILL_HERALD_DSN=" + q.dsn, "WAYBILL_DSN=" + s.mariadb.DSN(q.namespace+"_waybill"),

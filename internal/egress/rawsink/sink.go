@@ -76,7 +76,7 @@ func Start(cfg Config) (*Sink, error) {
 	if cfg.Wait == nil {
 		cfg.Wait = realWait
 	}
-	listener, err := net.Listen("tcp", cfg.Addr)
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("rawsink: listen: %w", err)
 	}
