@@ -28,6 +28,9 @@ type health struct {
 // checked nothing yet has not found everything in order.
 const starting = "Waybill is starting"
 
+// stopping is a problem from the first signal on.
+const stopping = "Waybill is stopping"
+
 func newHealth() *health { return &health{problems: []string{starting}} }
 
 // trouble notes a problem of coming up.

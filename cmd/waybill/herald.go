@@ -202,6 +202,9 @@ type feeding interface {
 func (l *heraldLane) starter(own feeding, temporal client.Client, attributes bool) starter.Config {
 	return starter.Config{
 		Queue: l.rows, Owner: own, Pauses: l.ledger, Hooks: l.hooks, Temporal: temporal, Attributes: attributes,
+		Register: func(ctx context.Context) error {
+			return worker.Attributes(ctx, temporal, l.config.Temporal.Namespace)
+		},
 		Poll: l.config.Herald.PollInterval, AttemptWithin: l.lease, Log: l.logger, Clock: l.now,
 	}
 }
@@ -228,7 +231,7 @@ func (l *heraldLane) activities(own *worker.Ownership) (*activities.Herald, erro
 	}
 	return activities.NewHerald(activities.Config{
 		Rows: l.rows, Objects: l.rows, Pauses: l.ledger, Gate: own,
-		Poster: worker.Poster{Egress: egress.New(out)}, Meter: &worker.Meter{Herald: l.meter},
+		Poster: worker.Poster{Egress: egress.New(out), Meter: l.meter}, Meter: &worker.Meter{Herald: l.meter},
 		Log: l.logger, Clock: l.now,
 		Rules: activities.Rules{
 			Timeout: c.DeliveryTimeout, Allowance: c.WriteAllowance, Lease: l.lease,

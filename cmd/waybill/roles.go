@@ -76,6 +76,7 @@ func runRoles(ctx context.Context, j job, r roles, l listening) error {
 		j.logger.Info("listening", zap.String("address", listener.Addr().String()))
 		go func() { served <- api.Serve(serving, listener, server) }()
 	}
+	context.AfterFunc(ctx, func() { h.trouble(stopping) })
 	err = lane.run(ctx)
 	stop()
 	return errors.Join(err, <-served)
