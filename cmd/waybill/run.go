@@ -66,10 +66,12 @@ func (e *configError) Error() string {
 }
 func (e *configError) Unwrap() error { return e.err }
 
-// failed marks err as an error of the work; nil stays nil.
+// failed marks err as an error of the work; nil stays nil, and a fault of the
+// configuration stays one, wherever it is found.
 func failed(err error) error {
-	if err == nil {
-		return nil
+	var faulty *configError
+	if err == nil || errors.As(err, &faulty) {
+		return err
 	}
 	return &workError{err}
 }

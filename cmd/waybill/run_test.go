@@ -340,3 +340,11 @@ func TestBrokenPipe(t *testing.T) {
 		t.Errorf("code %d", code)
 	}
 }
+
+// A fault of the configuration that only the work can find is one all the same.
+func TestWorkMayFindTheConfigurationAtFault(t *testing.T) {
+	got := execute(wired(), nil, "serve")
+	if got.code != exitUsage || !strings.Contains(got.stderr, "WAYBILL_HERALD_DSN") {
+		t.Errorf("serve without a lane: %+v", got)
+	}
+}
