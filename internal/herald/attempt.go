@@ -64,6 +64,9 @@ type ResultWrite struct {
 	// Epoch becomes lastRequestEpoch: seconds of the database's clock,
 	// EpochNone or EpochNow.
 	Epoch int64
+	// Before is the lastRequestEpoch that the claim found. It tells a repeated
+	// failure from the one before it, when a write's acknowledgement is lost.
+	Before int64
 }
 
 // WriteOutcome says what became of a fenced write.

@@ -6,14 +6,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-
-	"github.com/go-sql-driver/mysql"
+	"math"
 
 	"waybill/internal/herald"
 )
 
-// outOfRange is the server's word for a value that does not fit its column.
-const outOfRange = 1264
+// lastVersion is the highest dateModified (int unsigned) that still leaves room
+// for the two steps of an attempt: its claim and its result.
+const lastVersion = math.MaxUint32 - 2
 
 // loadSQL reads a request, its hook and the breaker's evidence at one moment.
 // The scalar subquery walks key_ratelimit from its end, so it costs the same
@@ -37,7 +37,7 @@ func (d *DB) Load(ctx context.Context, id uint64) (herald.Snapshot, error) {
 	var phid, name, uri, status sql.NullString
 	var key []byte
 	var failure sql.NullInt64
-	err := d.pool.QueryRowContext(ctx, loadSQL, d.cfg.BreakerThreshold-1, id).Scan(
+	err := d.pool.QueryRowContext(ctx, loadSQL, max(d.cfg.BreakerThreshold-1, 0), id).Scan(
 		&r.PHID, &r.HookPHID, &r.ObjectPHID, &r.Status, &r.Properties,
 		&r.LastResult, &r.LastEpoch, &r.Created, &r.Modified,
 		&phid, &name, &uri, &status, &key, &failure, &s.Now)
@@ -61,21 +61,26 @@ UPDATE herald_webhookrequest
    SET dateModified = LAST_INSERT_ID(GREATEST(dateModified + 1, UNIX_TIMESTAMP()))
  WHERE id = ? AND status = 'queued' AND dateModified = ?`
 
+// lockClause makes the claim depend on the hook's lock, where the lock lives on
+// the server of the rows: a session that lost it wins nothing.
+const lockClause = " AND IS_USED_LOCK(?) = ?"
+
 // Claim tries to take the row at the version seen. won is false when somebody
 // was faster, the row is no longer queued or the lock is not held as given.
 // After an error the claim may or may not stand: nothing may be sent.
+// herald.ErrUnclaimable says that nothing was tried: a version near the end of
+// its column would leave the claim without room for its result.
 func (d *DB) Claim(ctx context.Context, id uint64, seen int64, lock herald.Lock) (c herald.Claim, won bool, err error) {
+	if seen > lastVersion {
+		return herald.Claim{}, false, herald.ErrUnclaimable
+	}
 	query, args := claimSQL, []any{id, seen}
 	if lock.Name != "" {
-		query += " AND IS_USED_LOCK(?) = ?"
+		query += lockClause
 		args = append(args, lock.Name, lock.Connection)
 	}
 	res, err := d.pool.ExecContext(ctx, query, args...)
 	if err != nil {
-		var my *mysql.MySQLError
-		if errors.As(err, &my) && my.Number == outOfRange {
-			return herald.Claim{}, false, herald.ErrUnclaimable
-		}
 		return herald.Claim{}, false, fmt.Errorf("claim a request: %w", err)
 	}
 	n, err := res.RowsAffected()
@@ -96,7 +101,11 @@ UPDATE herald_webhookrequest
 
 // Finish writes a result under its claim's fence. A refusal is looked into: the
 // same result already there is our own write whose acknowledgement was lost.
+// After an error the result may or may not stand; the same write again finds out.
 func (d *DB) Finish(ctx context.Context, w herald.ResultWrite) (herald.WriteOutcome, error) {
+	if w.Claim.Version > lastVersion+1 {
+		return "", herald.ErrUnclaimable
+	}
 	res, err := d.pool.ExecContext(ctx, finishSQL, string(w.Verdict.Status), string(w.Verdict.Result),
 		string(w.Properties), w.Epoch, w.Epoch, w.Claim.ID, w.Claim.Version)
 	if err != nil {
@@ -115,15 +124,21 @@ func (d *DB) Finish(ctx context.Context, w herald.ResultWrite) (herald.WriteOutc
 // refused tells our own earlier write from somebody else's.
 func (d *DB) refused(ctx context.Context, w herald.ResultWrite) (herald.WriteOutcome, error) {
 	s, err := d.Load(ctx, w.Claim.ID)
-	switch r := s.Request; {
+	switch {
 	case errors.Is(err, herald.ErrGone):
 		return herald.Collected, nil
 	case err != nil:
 		return "", err
-	case r.Status == w.Verdict.Status && r.LastResult == w.Verdict.Result &&
-		r.Modified > w.Claim.Version && bytes.Equal(r.Properties, w.Properties):
+	case stands(s.Request, w):
 		return herald.Written, nil
-	default:
-		return herald.Fenced, nil
 	}
+	return herald.Fenced, nil
+}
+
+// stands reports whether the row carries the result. A repeated failure looks
+// like the one before it in everything but its moment.
+func stands(r herald.Request, w herald.ResultWrite) bool {
+	same := r.Status == w.Verdict.Status && r.LastResult == w.Verdict.Result &&
+		r.Modified > w.Claim.Version && bytes.Equal(r.Properties, w.Properties)
+	return same && (r.Status != herald.StatusQueued || r.LastEpoch != w.Before)
 }

@@ -8,6 +8,25 @@ import (
 	"waybill/internal/herald"
 )
 
+// Statements that look for work. Their plans are a test: they stay cheap beside
+// any number of finished rows, on a table without an index on status.
+const (
+	newestSQL = "SELECT COALESCE(MAX(id), 0) FROM herald_webhookrequest"
+	sinceSQL  = "SELECT id, webhookPHID FROM herald_webhookrequest WHERE id > ? ORDER BY id LIMIT ?"
+	dueSQL    = `
+SELECT id, phid, dateModified, dateModified > lastRequestEpoch + 2,
+       dateModified + ? <= UNIX_TIMESTAMP()
+  FROM herald_webhookrequest
+ WHERE webhookPHID = ? AND lastRequestResult = 'fail' AND status = 'queued'
+   AND lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?
+ ORDER BY lastRequestEpoch, id LIMIT ?`
+	waitingSQL   = "SELECT DISTINCT webhookPHID FROM herald_webhookrequest"
+	unchangedSQL = `
+SELECT COUNT(*) FROM herald_webhookrequest
+ WHERE id = ? AND status = 'queued'
+   AND (lastRequestResult = 'none' OR (? AND lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?))`
+)
+
 // Arrival is a row above the watermark: which hook has new work.
 type Arrival struct {
 	ID       uint64
@@ -17,7 +36,7 @@ type Arrival struct {
 // Newest returns the highest request id, 0 for an empty table.
 func (d *DB) Newest(ctx context.Context) (uint64, error) {
 	var id uint64
-	err := d.pool.QueryRowContext(ctx, "SELECT COALESCE(MAX(id), 0) FROM herald_webhookrequest").Scan(&id)
+	err := d.pool.QueryRowContext(ctx, newestSQL).Scan(&id)
 	if err != nil {
 		return 0, fmt.Errorf("read the newest request id: %w", err)
 	}
@@ -29,46 +48,18 @@ func (d *DB) Newest(ctx context.Context) (uint64, error) {
 // any number of finished rows. A row that commits below a watermark already
 // read is found by the sweep.
 func (d *DB) Since(ctx context.Context, watermark uint64, limit int) ([]Arrival, error) {
-	rows, err := d.pool.QueryContext(ctx,
-		"SELECT id, webhookPHID FROM herald_webhookrequest WHERE id > ? ORDER BY id LIMIT ?", watermark, limit)
+	rows, err := d.pool.QueryContext(ctx, sinceSQL, watermark, limit)
 	if err != nil {
 		return nil, fmt.Errorf("poll for requests: %w", err)
 	}
 	return collect(rows, func(a *Arrival) error { return rows.Scan(&a.ID, &a.HookPHID) })
 }
 
-// Heads returns a hook's never-tried rows, oldest first, at most limit. The
-// order is that of key_ratelimit, whose rows with result none all have epoch 0
-// and so come by id. Rows under a claim are included and marked: their owner
-// must see them for a lease before it may call the claim expired.
-func (d *DB) Heads(ctx context.Context, hookPHID string, limit int) ([]herald.Candidate, error) {
-	rows, err := d.pool.QueryContext(ctx, `
-SELECT id, phid, dateModified, dateModified <> dateCreated,
-       dateModified + ? <= UNIX_TIMESTAMP()
-  FROM herald_webhookrequest
- WHERE webhookPHID = ? AND lastRequestResult = 'none' AND status = 'queued'
- ORDER BY lastRequestEpoch, id LIMIT ?`, seconds(d.cfg.Lease), hookPHID, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read a hook's queue: %w", err)
-	}
-	return collect(rows, func(c *herald.Candidate) error {
-		c.HookPHID = hookPHID
-		return rows.Scan(&c.ID, &c.PHID, &c.Modified, &c.Claimed, &c.Expired)
-	})
-}
-
 // Due returns a hook's failed rows whose backoff is over, the longest due
 // first, at most limit. A row's dateModified up to two above its epoch is no
 // claim: created, claimed and failed within one second it ends there.
 func (d *DB) Due(ctx context.Context, hookPHID string, limit int) ([]herald.Candidate, error) {
-	rows, err := d.pool.QueryContext(ctx, `
-SELECT id, phid, dateModified, dateModified > lastRequestEpoch + 2,
-       dateModified + ? <= UNIX_TIMESTAMP()
-  FROM herald_webhookrequest
- WHERE webhookPHID = ? AND lastRequestResult = 'fail' AND status = 'queued'
-   AND lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?
- ORDER BY lastRequestEpoch, id LIMIT ?`,
-		seconds(d.cfg.Lease), hookPHID, seconds(d.cfg.Backoff), limit)
+	rows, err := d.pool.QueryContext(ctx, dueSQL, seconds(d.cfg.Lease), hookPHID, seconds(d.cfg.Backoff), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read a hook's due retries: %w", err)
 	}
@@ -95,7 +86,7 @@ func collect[T any](rows *sql.Rows, scan func(*T) error) ([]T, error) {
 // Waiting lists the hooks, existing or not, that rows refer to. key_ratelimit
 // answers it hook by hook without reading their rows.
 func (d *DB) Waiting(ctx context.Context) ([]string, error) {
-	rows, err := d.pool.QueryContext(ctx, "SELECT DISTINCT webhookPHID FROM herald_webhookrequest")
+	rows, err := d.pool.QueryContext(ctx, waitingSQL) //nolint:sqlclosecheck // collect closes them
 	if err != nil {
 		return nil, fmt.Errorf("list hooks with requests: %w", err)
 	}
@@ -106,11 +97,7 @@ func (d *DB) Waiting(ctx context.Context) ([]string, error) {
 // attempt: queued, and with the result that it was read with.
 func (d *DB) Unchanged(ctx context.Context, c herald.Candidate) (bool, error) {
 	var n int
-	err := d.pool.QueryRowContext(ctx, `
-SELECT COUNT(*) FROM herald_webhookrequest
- WHERE id = ? AND status = 'queued'
-   AND (lastRequestResult = 'none' OR (? AND lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?))`,
-		c.ID, c.Retry, seconds(d.cfg.Backoff)).Scan(&n)
+	err := d.pool.QueryRowContext(ctx, unchangedSQL, c.ID, c.Retry, seconds(d.cfg.Backoff)).Scan(&n)
 	if err != nil {
 		return false, fmt.Errorf("look for a result: %w", err)
 	}

@@ -36,7 +36,8 @@ type Config struct {
 	MaxConns int
 	// Unreadable is told once about each table that may not be read.
 	Unreadable func(table string)
-	// Clock times how long an unreadable table is left alone.
+	// Clock times how long an unreadable table is left alone and how often a
+	// hook's line is read as a whole.
 	Clock func() time.Time
 }
 
@@ -49,17 +50,18 @@ type DB struct {
 	mu         sync.Mutex
 	unreadable map[string]time.Time
 	told       map[string]bool
+	floors     map[string]floor
 }
 
 // namespacePattern is what Phorge accepts as storage.default-namespace; it also
 // makes quoting database names trivial.
-var namespacePattern = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+var namespacePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Open prepares a pool without connecting: a database that does not exist yet
 // is not an error here but at the first statement.
 func Open(cfg Config) (*DB, error) {
 	if !namespacePattern.MatchString(cfg.Namespace) {
-		return nil, errors.New("heralddb: the storage namespace may hold letters, digits and underscores only")
+		return nil, errors.New("heralddb: the storage namespace may hold letters, digits, underscores and hyphens only")
 	}
 	if cfg.Clock == nil {
 		return nil, errors.New("heralddb: a clock is needed")
@@ -68,22 +70,35 @@ func Open(cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{cfg: cfg, pool: pool, unreadable: map[string]time.Time{}, told: map[string]bool{}}, nil
+	return &DB{
+		cfg: cfg, pool: pool,
+		unreadable: map[string]time.Time{}, told: map[string]bool{}, floors: map[string]floor{},
+	}, nil
 }
 
-// openPool applies what every statement here relies on: parameters interpolated
-// (one round trip instead of three) and bounded waits for a server that is gone.
+// Waits for a server that is gone, where the DSN sets none: until it takes a
+// connection, and until it takes or gives the next bytes. The longest statement
+// here counts a whole table, which takes seconds where rows are millions.
+const (
+	connectWithin = 5 * time.Second
+	answerWithin  = 30 * time.Second
+)
+
+// Idle connections end after a minute, all after some: a name that has moved
+// to another server is followed.
+const (
+	idleWithin  = time.Minute
+	moveOnAfter = 5 * time.Minute
+)
+
+// openPool opens a pool whose sessions are as every statement here needs them.
 func openPool(dsn string, maxConns int) (*sql.DB, error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		// The driver's text may repeat the DSN, password included.
 		return nil, errors.New("heralddb: the DSN cannot be parsed")
 	}
-	c.InterpolateParams = true
-	c.Logger = &mysql.NopLogger{}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
+	normalise(c)
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, errors.New("heralddb: the DSN cannot be used")
@@ -94,8 +109,34 @@ func openPool(dsn string, maxConns int) (*sql.DB, error) {
 	pool := sql.OpenDB(connector)
 	pool.SetMaxOpenConns(maxConns)
 	pool.SetMaxIdleConns(maxConns)
-	pool.SetConnMaxIdleTime(time.Minute)
+	pool.SetConnMaxIdleTime(idleWithin)
+	pool.SetConnMaxLifetime(moveOnAfter)
 	return pool, nil
+}
+
+// normalise overrides what neither an operator's DSN nor a server's defaults
+// may decide: statements commit by themselves, a value that does not fit is an
+// error and never cut, affected rows are changed rows, and text is UTF-8. One
+// round trip per statement instead of three comes with interpolation.
+func normalise(c *mysql.Config) {
+	c.InterpolateParams, c.ClientFoundRows, c.MultiStatements = true, false, false
+	if c.Params == nil {
+		c.Params = map[string]string{}
+	}
+	c.Params["autocommit"], c.Params["sql_mode"] = "1", "'STRICT_ALL_TABLES'"
+	// The option cannot fail on a valid name.
+	_ = c.Apply(mysql.Charset("utf8mb4", "utf8mb4_bin"))
+	c.Logger = &mysql.NopLogger{}
+	c.Timeout = orElse(c.Timeout, connectWithin)
+	c.ReadTimeout = orElse(c.ReadTimeout, answerWithin)
+	c.WriteTimeout = orElse(c.WriteTimeout, answerWithin)
+}
+
+func orElse(set, otherwise time.Duration) time.Duration {
+	if set == 0 {
+		return otherwise
+	}
+	return set
 }
 
 // Ping reports whether the Herald tables can be read: not only that a server
@@ -115,5 +156,6 @@ func (d *DB) Ping(ctx context.Context) error {
 // Close ends the pool.
 func (d *DB) Close() error { return d.pool.Close() }
 
-// seconds is a duration in the database's unit.
-func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+// seconds is a duration in the database's unit, rounded up: a lease or a backoff
+// may last longer than it says, never shorter.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

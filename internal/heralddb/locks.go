@@ -62,7 +62,7 @@ func (s *LockSession) Acquire(ctx context.Context, name string) (bool, error) {
 	return got.Int64 == 1, nil
 }
 
-// Release gives a lock back.
+// Release gives a lock back. One that the session does not hold stays as it is.
 func (s *LockSession) Release(ctx context.Context, name string) error {
 	var got sql.NullInt64
 	if err := s.query(ctx, "SELECT RELEASE_LOCK(?)", &got, name); err != nil {
@@ -83,8 +83,10 @@ func (s *LockSession) Ping(ctx context.Context) error {
 	return nil
 }
 
+// query outlives its caller's context by at most pingTimeout: the driver cuts a
+// connection whose context ends under way, and every lock would go with it.
 func (s *LockSession) query(ctx context.Context, query string, into any, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
 	defer cancel()
 	return s.conn.QueryRowContext(ctx, query, args...).Scan(into)
 }

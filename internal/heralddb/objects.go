@@ -1,6 +1,7 @@
 package heralddb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -39,7 +40,6 @@ func (d *DB) Object(ctx context.Context, table herald.Table, phid string) (heral
 		return herald.Unknown, nil
 	}
 	var one int
-	//nolint:gosec // the name is built from a compiled table and a checked namespace
 	err := d.pool.QueryRowContext(ctx, "SELECT 1 FROM "+name+" WHERE phid = ?", phid).Scan(&one)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -78,7 +78,7 @@ func (d *DB) Transactions(ctx context.Context, table herald.Table, objectPHID st
 		}
 		all = append(all, some...)
 	}
-	slices.SortFunc(all, func(a, b transaction) int { return int(b.id) - int(a.id) })
+	slices.SortFunc(all, func(a, b transaction) int { return cmp.Compare(b.id, a.id) })
 	for _, t := range all {
 		found = append(found, t.phid)
 	}

@@ -1,5 +1,5 @@
 -- +goose Up
-CREATE TABLE hook_pause (
+CREATE TABLE IF NOT EXISTS hook_pause (
   hook_phid  VARBINARY(64)  NOT NULL,
   paused_at  DATETIME(3)    NOT NULL,
   paused_by  VARCHAR(128)   NOT NULL,
@@ -7,7 +7,7 @@ CREATE TABLE hook_pause (
   PRIMARY KEY (hook_phid)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
-CREATE TABLE hook_owner (
+CREATE TABLE IF NOT EXISTS hook_owner (
   hook_phid        VARBINARY(64)    NOT NULL,
   instance         VARCHAR(128)     NOT NULL,
   task_queue       VARCHAR(200)     NOT NULL,
@@ -17,7 +17,6 @@ CREATE TABLE hook_owner (
   PRIMARY KEY (hook_phid)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
-
 -- +goose Down
-DROP TABLE hook_owner;
-DROP TABLE hook_pause;
+DROP TABLE IF EXISTS hook_owner;
+DROP TABLE IF EXISTS hook_pause;
