@@ -11,8 +11,8 @@ import (
 // needs: nothing is read again between claim and POST.
 type held struct {
 	claim      herald.Claim
-	request    herald.Request
 	properties herald.Properties
+	before     int64 // lastRequestEpoch as the claim found it
 	call       Call
 	pass       *Pass
 	// begun is when the claim statement was about to be sent: counted from its
@@ -31,7 +31,7 @@ type claims struct {
 	held map[string]*held
 }
 
-// put keeps a claim until it is taken or expires.
+// put keeps a claim until it is taken or its life is over.
 func (c *claims) put(phid string, h *held, life time.Duration, expired func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,14 +52,19 @@ func (c *claims) peek(phid string) *held {
 
 // take hands out the claim of that version, once.
 func (c *claims) take(phid string, version int64) *held {
-	h := c.peek(phid)
-	if h == nil || h.claim.Version != version || !c.remove(phid, h) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.held[phid]
+	if h == nil || h.claim.Version != version {
 		return nil
 	}
+	delete(c.held, phid)
 	h.expiry.Stop()
 	return h
 }
 
+// remove drops a claim, unless it has been taken: its timer may have run out in
+// that moment, and another claim may stand in its place by now.
 func (c *claims) remove(phid string, h *held) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,46 +73,4 @@ func (c *claims) remove(phid string, h *held) bool {
 	}
 	delete(c.held, phid)
 	return true
-}
-
-// sighting is when this process first saw a claim of somebody's on a row.
-type sighting struct {
-	version int64
-	first   time.Time
-	// void: the claim was ours and is known to have sent nothing.
-	void bool
-}
-
-// sightings judge claims by this process's monotonic clock. The database's
-// clock alone may jump over a lease while its claimer is still sending.
-type sightings struct {
-	mu   sync.Mutex
-	seen map[uint64]sighting
-}
-
-// age says how long the claim has been seen on the row, starting now if it is
-// new. A void claim is infinitely old.
-func (s *sightings) age(id uint64, version int64, now time.Time) (age time.Duration, void bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen, ok := s.seen[id]
-	if !ok || seen.version != version {
-		seen = sighting{version: version, first: now}
-		s.seen[id] = seen
-	}
-	return now.Sub(seen.first), seen.void
-}
-
-// void records that the claim sent nothing, so that nobody waits for it.
-func (s *sightings) void(c herald.Claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen[c.ID] = sighting{version: c.Version, void: true}
-}
-
-// forget drops what is known about a row, which is over or freshly claimed.
-func (s *sightings) forget(id uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.seen, id)
 }

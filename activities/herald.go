@@ -51,8 +51,14 @@ type poster interface {
 
 // meter counts. Labels are closed sets; hooks are not among them.
 type meter interface {
+	// Claim counts how asking for a claim ended, Untouched once per version of
+	// a row.
 	Claim(state ClaimState)
+	// Attempt counts an attempt: ok, http_error, timeout, transport, config or
+	// unknown.
 	Attempt(outcome string, took time.Duration)
+	// WriteBacksWaiting is +1 when a known result could not be written, and -1
+	// when this process has seen it through or lost the hook.
 	WriteBacksWaiting(delta int)
 }
 
@@ -68,8 +74,9 @@ type Pass struct {
 	Lost <-chan struct{}
 	// Owned asks once more, by the monotonic clock.
 	Owned func() bool
-	// Done gives the slot back. took is how long the receiver needed, 0 when it
-	// was not asked. It may be called more than once.
+	// Done gives the slot back, after the last write about the row: the lock's
+	// hold counts from here. took is how long the receiver needed, 0 when it
+	// gave no answer of its own. It may be called more than once.
 	Done func(took time.Duration)
 }
 
@@ -103,6 +110,14 @@ type Rules struct {
 	BreakerWindow time.Duration
 }
 
+// useWithin is how long after its beginning a claim may still be used: the rest
+// of its lease must cover a whole exchange and the write after it.
+func (r Rules) useWithin() time.Duration { return r.Lease - r.Timeout - r.Allowance }
+
+// overWithin is when a call must be over at the latest, counted from the
+// beginning of its claim: what is left of the lease is for the write.
+func (r Rules) overWithin() time.Duration { return r.Lease - r.Allowance }
+
 // Config is what a Herald is made of; every field is needed.
 type Config struct {
 	Rows    rows
@@ -122,14 +137,14 @@ type Herald struct {
 	Config
 	claims    claims
 	sightings sightings
-	breakers  sync.Map // hook PHID -> struct{}, for one log line in and one out
+	reports   reports
+	breakers  sync.Map // hook PHID -> time.Time until when, for one log line in and one out
 }
 
 // NewHerald makes the activities.
 func NewHerald(c Config) *Herald {
 	h := &Herald{Config: c}
 	h.claims.held = map[string]*held{}
-	h.sightings.seen = map[uint64]sighting{}
 	return h
 }
 

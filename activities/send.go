@@ -18,40 +18,53 @@ func (h *Herald) Send(ctx context.Context, in SendInput) (SendResult, error) {
 	if c == nil {
 		return SendResult{State: Unsent, Reason: "This process holds no unused claim of that version."}, nil
 	}
-	var took time.Duration
-	defer func() {
-		c.pass.Done(took)
-		h.Gate.Ended(Ended{Ref: in.Ref, State: Won})
-	}()
+	a := &attempt{in: in, claim: c}
+	// Deferred, so that a fault in here does not take the hook's slot along.
+	defer h.leave(a)
 	if reason := h.late(c); reason != "" {
 		h.sightings.void(c.claim)
 		return SendResult{State: Unsent, Reason: reason}, nil
 	}
-	reply := h.post(ctx, c)
-	took = reply.Took
-	if reply.Aborted {
-		return h.aborted(in, c, reply), nil
+	a.reply = h.post(ctx, c)
+	a.over = h.Clock()
+	if a.reply.Aborted {
+		return h.aborted(a), nil
 	}
-	return h.record(ctx, in, c, reply), nil
+	a.verdict = herald.Decide(a.reply.Answer, c.properties.RetryForever())
+	return h.record(ctx, a), nil
+}
+
+// attempt is one use of a claim, from the call to its result in the row.
+type attempt struct {
+	in      SendInput
+	claim   *held
+	reply   Reply
+	over    time.Time // when the call was over, by the local clock
+	verdict herald.Verdict
+	// unwritten is set when the result is known and not in the row.
+	unwritten bool
 }
 
 // late says why a claim may no longer be used: ownership is gone, or what is
 // left of its lease does not cover a whole exchange and the write after it.
 func (h *Herald) late(c *held) string {
-	left := h.Rules.Lease - h.Clock().Sub(c.begun)
 	switch {
 	case !c.pass.Owned():
 		return "Ownership of the hook was lost before sending."
-	case left < h.Rules.Timeout+h.Rules.Allowance:
+	case h.Clock().Sub(c.begun) > h.Rules.useWithin():
 		return "Too little of the claim's lease was left."
 	}
 	return ""
 }
 
-// post calls the receiver; losing the hook's lock under way cuts the call off.
+// post calls the receiver. Losing the hook's lock under way cuts the call off,
+// and so does the moment from which the rest of the lease is for the write: the
+// call's own timeout comes first, unless this process was stopped meanwhile.
 func (h *Herald) post(ctx context.Context, c *held) Reply {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	left := h.Rules.overWithin() - h.Clock().Sub(c.begun)
+	defer time.AfterFunc(left, cancel).Stop()
 	go func() {
 		select {
 		case <-c.pass.Lost:
@@ -63,53 +76,68 @@ func (h *Herald) post(ctx context.Context, c *held) Reply {
 }
 
 // aborted is the end of a call that was cut off from this side.
-func (h *Herald) aborted(in SendInput, c *held, reply Reply) SendResult {
+func (h *Herald) aborted(a *attempt) SendResult {
 	res := SendResult{State: Unknown, Wait: h.Rules.Lease, Reason: "The call was cut off; whether it arrived is unknown."}
-	if !reply.Sent {
-		h.sightings.void(c.claim)
+	if a.reply.Sent {
+		h.Meter.Attempt("unknown", a.reply.Took)
+	} else {
+		h.sightings.void(a.claim.claim)
 		res = SendResult{State: Unsent, Reason: "The call was cut off before anything was sent."}
 	}
-	h.Meter.Attempt("unknown", reply.Took)
-	h.logAttempt(in, c, reply, nil, res.State)
+	h.logAttempt(a, res.State, nil)
 	return res
 }
 
-// record turns the reply into a verdict and writes it under the claim's fence.
-// The write outlives a cancelled context: the result is known now.
-func (h *Herald) record(ctx context.Context, in SendInput, c *held, reply Reply) SendResult {
-	v := herald.Decide(reply.Answer, c.properties.RetryForever())
-	w := herald.ResultWrite{Claim: c.claim, Verdict: v, Properties: c.properties.WithError(v.ErrorType, v.Code)}
+// record writes the verdict under the claim's fence. The write outlives a
+// cancelled context: the result is known now.
+func (h *Herald) record(ctx context.Context, a *attempt) SendResult {
+	v := a.verdict
+	w := a.write()
 	if v.Completed {
 		w.Epoch = herald.EpochNow
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Rules.Allowance)
-	defer cancel()
-	out, err := h.Rows.Finish(ctx, w)
-	res := SendResult{Row: rowEnd(v), Retry: v.Status == herald.StatusQueued, Wait: h.Rules.Backoff, Reason: reply.Fault}
+	out, err := h.finish(ctx, w)
+	res := SendResult{Row: rowEnd(v), Retry: v.Status == herald.StatusQueued, Wait: h.Rules.Backoff, Reason: a.reply.Fault}
 	switch {
 	case err != nil:
-		res.State, res.Unwritten = Unwritten, h.unwritten(in, c, v)
+		a.unwritten = true
+		res.State, res.Unwritten = Unwritten, &WriteBackInput{
+			Ref: a.in.Ref, Version: w.Claim.Version, Verdict: v, Completed: a.completed(), Before: w.Before,
+		}
 	case out == herald.Collected:
-		res.State = Vanished
+		res.State, res.Reason = Vanished, "Phorge removed the request under way."
 	case out == herald.Fenced:
-		res.State = Overtaken
+		res.State, res.Reason = Overtaken, "Somebody else changed the row under way; theirs stands."
 	default:
 		res.State = Recorded
 	}
-	h.Meter.Attempt(outcome(reply.Answer, v), reply.Took)
-	h.logAttempt(in, c, reply, err, res.State)
+	h.Meter.Attempt(outcome(a.reply.Answer, v), a.reply.Took)
+	h.logAttempt(a, res.State, err)
 	return res
 }
 
-// unwritten is what a later write needs. The moment of completion is kept in
-// the database's clock, as far as this process can tell it.
-func (h *Herald) unwritten(in SendInput, c *held, v herald.Verdict) *WriteBackInput {
-	h.Meter.WriteBacksWaiting(1)
-	wb := &WriteBackInput{Ref: in.Ref, Version: c.claim.Version, Verdict: v}
-	if v.Completed {
-		wb.Completed = c.dbNow + int64(h.Clock().Sub(c.loaded)/time.Second)
+// finish makes one fenced write within the allowance that the lease has for it.
+func (h *Herald) finish(ctx context.Context, w herald.ResultWrite) (herald.WriteOutcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Rules.Allowance)
+	defer cancel()
+	return h.Rows.Finish(ctx, w)
+}
+
+// write is the result as it is to stand in the row.
+func (a *attempt) write() herald.ResultWrite {
+	return herald.ResultWrite{
+		Claim: a.claim.claim, Verdict: a.verdict, Epoch: a.completed(), Before: a.claim.before,
+		Properties: a.claim.properties.WithError(a.verdict.ErrorType, a.verdict.Code),
 	}
-	return wb
+}
+
+// completed is the moment of completion in the database's clock (seconds), as
+// far as this process can tell it; EpochNone when nothing was sent.
+func (a *attempt) completed() int64 {
+	if !a.verdict.Completed {
+		return herald.EpochNone
+	}
+	return a.claim.dbNow + int64(a.over.Sub(a.claim.loaded)/time.Second)
 }
 
 // outcome is the metric's label for an attempt.
@@ -119,7 +147,7 @@ func outcome(a herald.Answer, v herald.Verdict) string {
 		return "ok"
 	case v.Result == herald.ResultNone:
 		return "config"
-	case a.Timeout:
+	case v.ErrorType == herald.ErrorTimeout:
 		return "timeout"
 	case a.HTTPStatus != 0 && a.Curl == 0:
 		return "http_error"
@@ -127,23 +155,24 @@ func outcome(a herald.Answer, v herald.Verdict) string {
 	return "transport"
 }
 
-// logAttempt writes the one line of an attempt.
-func (h *Herald) logAttempt(in SendInput, c *held, reply Reply, write error, state SendState) {
-	v := herald.Decide(reply.Answer, c.properties.RetryForever())
-	fields := []zap.Field{
-		zap.String("request", in.PHID), zap.String("hook", in.HookPHID), zap.Int("attempt", in.Attempt),
-		zap.String("state", string(state)), zap.Int64("version", in.Version), zap.Duration("took", reply.Took),
-	}
-	if !reply.Aborted {
-		fields = append(fields, zap.String("status", string(v.Status)), zap.String("result", string(v.Result)),
-			zap.String("error_type", string(v.ErrorType)), zap.String("error_code", v.Code.String()))
-	}
-	if reply.Fault != "" {
-		fields = append(fields, zap.String("fault", reply.Fault))
+// logAttempt writes the one line of an attempt, always with the same keys: a
+// verdict that was not reached is empty.
+func (h *Herald) logAttempt(a *attempt, state SendState, write error) {
+	code, problem := "", ""
+	if !a.reply.Aborted {
+		code = a.verdict.Code.String()
 	}
 	if write != nil {
-		h.Log.Warn("attempt, result not written yet", append(fields, zap.Error(write))...)
-		return
+		problem = write.Error()
 	}
-	h.Log.Info("attempt", fields...)
+	level := zap.InfoLevel
+	if state == Unknown || state == Unwritten || state == Overtaken {
+		level = zap.WarnLevel
+	}
+	h.Log.Log(level, "attempt",
+		zap.String("request", a.in.PHID), zap.String("hook", a.in.HookPHID), zap.Int("attempt", a.in.Attempt),
+		zap.Int64("version", a.in.Version), zap.String("state", string(state)), zap.Duration("took", a.reply.Took),
+		zap.String("status", string(a.verdict.Status)), zap.String("result", string(a.verdict.Result)),
+		zap.String("error_type", string(a.verdict.ErrorType)), zap.String("error_code", code),
+		zap.String("fault", a.reply.Fault), zap.String("write_error", problem))
 }

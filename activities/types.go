@@ -134,6 +134,8 @@ type WriteBackInput struct {
 	// Completed is the moment of completion, in seconds of the database's
 	// clock, 0 when nothing was sent.
 	Completed int64 `json:"completed"`
+	// Before is the row's lastRequestEpoch before the attempt.
+	Before int64 `json:"before,omitempty"`
 }
 
 // WriteBackResult is what became of a late write.

@@ -8,11 +8,13 @@ import (
 )
 
 // WriteBack writes a result whose first write failed. It is tried without end,
-// needs no ownership and no slot, only the fence: any process may run it.
+// needs no ownership and no slot, only the fence: any process may run it. The
+// process that sent tries too (see settle); whoever comes second finds the
+// result standing.
 func (h *Herald) WriteBack(ctx context.Context, in WriteBackInput) (WriteBackResult, error) {
 	s, err := h.Rows.Load(ctx, in.ID)
 	if errors.Is(err, herald.ErrGone) {
-		return h.wroteBack(herald.Collected), nil
+		return WriteBackResult{Outcome: herald.Collected}, nil
 	}
 	if err != nil {
 		return WriteBackResult{}, err
@@ -20,21 +22,17 @@ func (h *Herald) WriteBack(ctx context.Context, in WriteBackInput) (WriteBackRes
 	p, err := herald.ParseProperties(s.Request.Properties)
 	if err != nil {
 		// Only another writer can have put this there, and theirs stands.
-		return h.wroteBack(herald.Fenced), nil
+		return WriteBackResult{Outcome: herald.Fenced}, nil //nolint:nilerr // an answer, not a fault
 	}
 	out, err := h.Rows.Finish(ctx, herald.ResultWrite{
 		Claim:      herald.Claim{ID: in.ID, Version: in.Version},
 		Verdict:    in.Verdict,
 		Properties: p.WithError(in.Verdict.ErrorType, in.Verdict.Code),
 		Epoch:      in.Completed,
+		Before:     in.Before,
 	})
 	if err != nil {
 		return WriteBackResult{}, err
 	}
-	return h.wroteBack(out), nil
-}
-
-func (h *Herald) wroteBack(out herald.WriteOutcome) WriteBackResult {
-	h.Meter.WriteBacksWaiting(-1)
-	return WriteBackResult{Outcome: out}
+	return WriteBackResult{Outcome: out}, nil
 }

@@ -1,0 +1,40 @@
+package activities
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"waybill/internal/herald"
+)
+
+// breaker is Phorge's error backoff: open while the threshold-th newest failed
+// row lies within the window, the window's first second included. It returns
+// how long until it slides out. Opening and closing are logged once each.
+func (h *Herald) breaker(hookPHID string, s herald.Snapshot) time.Duration {
+	wait := between(s.Now, s.ThresholdFailure) + h.Rules.BreakerWindow + time.Second
+	if s.ThresholdFailure == 0 || wait <= 0 {
+		if _, was := h.breakers.LoadAndDelete(hookPHID); was {
+			h.Log.Info("breaker closed: the hook is called again", zap.String("hook", hookPHID))
+		}
+		return 0
+	}
+	if _, was := h.breakers.Swap(hookPHID, h.Clock().Add(wait)); !was {
+		h.Log.Warn("breaker open: too many of the hook's requests failed, nothing is sent to it for now",
+			zap.String("hook", hookPHID), zap.Duration("wait", wait))
+	}
+	return wait
+}
+
+// OpenBreakers counts the hooks whose breaker this process has found open and
+// whose window has not slid since, whether or not anybody has asked again.
+func (h *Herald) OpenBreakers() int {
+	n, now := 0, h.Clock()
+	h.breakers.Range(func(_, until any) bool {
+		if now.Before(until.(time.Time)) {
+			n++
+		}
+		return true
+	})
+	return n
+}
