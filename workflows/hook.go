@@ -1,12 +1,7 @@
 package workflows
 
 import (
-	"encoding/json"
-	"fmt"
-	"time"
-
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"waybill/internal/herald"
@@ -39,26 +34,29 @@ func Hook(ctx workflow.Context, in HookInput) error {
 		return err
 	}
 	h.listen(ctx)
-	for !h.retired {
+	// What was signalled before the end is still done: a pause must not be lost
+	// to a hook that is back a moment later.
+	for !h.retired || h.selector.HasPending() {
 		h.tell(ctx)
 		h.selector.Select(ctx)
 		if h.err != nil {
 			return h.err
 		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !h.selector.HasPending() {
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !h.selector.HasPending() && !h.retired {
 			return workflow.NewContinueAsNewError(ctx, Hook, in)
 		}
 	}
 	return nil
 }
 
-// hook is the state of one run.
+// hook is the state of one run. What must outlive it stands in the pause table.
 type hook struct {
 	in       HookInput
 	pause    *herald.Pause
 	selector workflow.Selector
 	retired  bool
 	err      error
+	shown    string // the search attribute as it stands
 }
 
 func (h *hook) state() (HookState, error) {
@@ -66,21 +64,30 @@ func (h *hook) state() (HookState, error) {
 }
 
 // load takes over a pause that an earlier run, or another cluster, has left.
+// A pause of all hooks is not this hook's: taken for its own it would swallow
+// the operator's next signal and be shown after its end.
 func (h *hook) load(ctx workflow.Context) error {
-	return workflow.ExecuteActivity(h.stubborn(ctx, "read the pause table"), lane().Paused, h.in.PHID).Get(ctx, &h.pause)
+	err := workflow.ExecuteActivity(stubborn(ctx, "read the pause table"), lane().Paused, h.in.PHID).Get(ctx, &h.pause)
+	if h.pause != nil && h.pause.HookPHID != h.in.PHID {
+		h.pause = nil
+	}
+	return err
 }
 
+// listen says what each signal does. Signals of different names that arrived
+// while a database was away have lost their order: then a resume is taken before
+// a pause, because a hook that stays paused by mistake is seen and resumed, and
+// a call that went out is not taken back.
 func (h *hook) listen(ctx workflow.Context) {
 	h.selector = workflow.NewSelector(ctx).
+		AddReceive(workflow.GetSignalChannel(ctx, SignalResume), func(c workflow.ReceiveChannel, _ bool) {
+			c.Receive(ctx, nil)
+			h.onResume(ctx)
+		}).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalPause), func(c workflow.ReceiveChannel, _ bool) {
 			var raw converter.RawValue
 			c.Receive(ctx, &raw)
-			h.onPause(ctx, raw)
-		}).
-		AddReceive(workflow.GetSignalChannel(ctx, SignalResume), func(c workflow.ReceiveChannel, _ bool) {
-			c.Receive(ctx, nil)
-			h.err = workflow.ExecuteActivity(h.stubborn(ctx, "resume"), lane().Resume, h.in.PHID).Get(ctx, nil)
-			h.pause = nil
+			h.onPause(ctx, raw.Payload().GetData())
 		}).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalRetire), func(c workflow.ReceiveChannel, _ bool) {
 			c.Receive(ctx, nil)
@@ -89,58 +96,28 @@ func (h *hook) listen(ctx workflow.Context) {
 		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { h.err = ctx.Err() })
 }
 
-// onPause keeps who paused the hook and why. The first pause stands.
-func (h *hook) onPause(ctx workflow.Context, raw converter.RawValue) {
+// onPause keeps who paused the hook and why. The first pause stands. It counts
+// once it is written: before, admission does not know it. Cancelling the
+// workflow does not take back what was asked for before.
+func (h *hook) onPause(ctx workflow.Context, argument []byte) {
 	if h.pause != nil {
 		return
 	}
-	p := parsePause(raw.Payload().GetData())
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	p := parsePause(argument)
 	p.HookPHID, p.At = h.in.PHID, workflow.Now(ctx)
-	h.pause = &p
-	h.err = workflow.ExecuteActivity(h.stubborn(ctx, "pause"), lane().Pause, p).Get(ctx, nil)
-}
-
-// parsePause reads a signal's argument: {"by":..,"reason":..}, a JSON string as
-// the reason, or anything else as it is. A pause is never refused for its form.
-func parsePause(data []byte) herald.Pause {
-	p := herald.Pause{By: "an operator"}
-	var long struct{ By, Reason string }
-	var reason string
-	switch {
-	case len(data) == 0 || string(data) == "null":
-	case json.Unmarshal(data, &long) == nil:
-		p.Reason = long.Reason
-		if long.By != "" {
-			p.By = long.By
-		}
-	case json.Unmarshal(data, &reason) == nil:
-		p.Reason = reason
-	default:
-		p.Reason = string(data)
+	h.err = workflow.ExecuteActivity(stubborn(ctx, "pause"), lane().Pause, p).Get(ctx, nil)
+	if h.err == nil {
+		h.pause = &p
 	}
-	return p
 }
 
-// stubborn options try without end: an operator's word is not dropped because
-// a database was away.
-func (h *hook) stubborn(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: TaskQueue, StartToCloseTimeout: 10 * time.Second,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
-		Summary:     summary,
-	})
-}
-
-// tell shows how the hook stands in the Web UI.
-func (h *hook) tell(ctx workflow.Context) {
-	state, text := "running", "**Running.** Signal `pause` (argument: a reason) to stop new attempts.\n"
-	if p := h.pause; p != nil {
-		state = "paused"
-		text = fmt.Sprintf("**Paused** by %s at %s.\n\n%s\n\nSignal `resume` to continue.\n",
-			p.By, p.At.UTC().Format(time.RFC3339), p.Reason)
-	}
-	workflow.SetCurrentDetails(ctx, text)
-	if h.in.Attributes {
-		_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeState.ValueSet(state))
+func (h *hook) onResume(ctx workflow.Context) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	h.err = workflow.ExecuteActivity(stubborn(ctx, "resume"), lane().Resume, h.in.PHID).Get(ctx, nil)
+	if h.err == nil {
+		h.pause = nil
 	}
 }

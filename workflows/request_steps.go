@@ -1,9 +1,11 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -21,8 +23,9 @@ const (
 	// startWithin is how long a task may wait for the owner to pick it up. Not
 	// started means known unsent, and the lease counts on it (5 s of it).
 	startWithin = 5 * time.Second
-	// claimWithin and sendWithin bound one run of an activity; a send carries
-	// its own, shorter deadlines.
+	// claimWithin bounds one run of a claim or a late write; sendWithin that of a
+	// send where the starter has named no lease. A send carries its own, shorter
+	// deadlines: this is for processes that died.
 	claimWithin = 30 * time.Second
 	sendWithin  = 6 * time.Minute
 	// writeBackRest spaces the tries of a late write.
@@ -42,28 +45,31 @@ type request struct {
 	in       RequestInput
 	attempts int
 	last     activities.ClaimState
-	now      bool // an operator asked for a retry at once
+	now      bool // an operator asked for a retry at once, not acted on yet
 	retryNow workflow.ReceiveChannel
+	shown    string // the search attribute as it stands
 }
 
 func newRequest(ctx workflow.Context, in RequestInput) *request {
-	return &request{in: in, attempts: in.Attempts, retryNow: workflow.GetSignalChannel(ctx, SignalRetryNow)}
+	return &request{
+		in: in, attempts: in.Attempts, now: in.Now, retryNow: workflow.GetSignalChannel(ctx, SignalRetryNow),
+	}
 }
 
 // claim asks the process that runs this workflow task; if the hook is owned
 // elsewhere, that owner.
 func (r *request) claim(ctx workflow.Context) (activities.ClaimResult, error) {
 	in := activities.ClaimInput{Ref: r.in.Ref, Attempt: r.attempts + 1, Now: r.now}
-	r.now = false
 	var res activities.ClaimResult
-	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: claimWithin, RetryPolicy: once(), Summary: fmt.Sprintf("claim %d", in.Attempt),
-	})
-	err := workflow.ExecuteLocalActivity(local, lane().Claim, in).Get(ctx, &res)
+	err := workflow.ExecuteLocalActivity(inside(ctx, claimWithin, "claim", in.Attempt), lane().Claim, in).Get(ctx, &res)
 	if err != nil || res.State != activities.Elsewhere {
 		return res, err
 	}
-	err = workflow.ExecuteActivity(r.onOwner(ctx, res.Queue, claimWithin, "claim %d"), lane().Claim, in).Get(ctx, &res)
+	owner := onOwner(ctx, res.Queue, claimWithin, "claim", in.Attempt)
+	res = activities.ClaimResult{}
+	err = workflow.ExecuteActivity(owner, lane().Claim, in).Get(ctx, &res)
+	// That process holds the claim: nothing can be sent inside this task.
+	res.Fast = false
 	return res, err
 }
 
@@ -73,90 +79,102 @@ func (r *request) claim(ctx workflow.Context) (activities.ClaimResult, error) {
 func (r *request) send(ctx workflow.Context, c activities.ClaimResult) activities.SendResult {
 	r.attempts++
 	in := activities.SendInput{Ref: r.in.Ref, Version: c.Version, Attempt: r.attempts}
+	within := sendWithin
+	if r.in.Lease > 0 {
+		within = r.in.Lease
+	}
 	var res activities.SendResult
 	var err error
 	if c.Fast && r.attempts == 1 {
-		local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-			ScheduleToCloseTimeout: sendWithin, RetryPolicy: once(), Summary: "send 1",
-		})
-		err = workflow.ExecuteLocalActivity(local, lane().Send, in).Get(ctx, &res)
+		err = workflow.ExecuteLocalActivity(inside(ctx, within, "send", in.Attempt), lane().Send, in).Get(ctx, &res)
 	} else {
-		err = workflow.ExecuteActivity(r.onOwner(ctx, c.Queue, sendWithin, "send %d"), lane().Send, in).Get(ctx, &res)
+		r.tellSending(ctx)
+		err = workflow.ExecuteActivity(onOwner(ctx, c.Queue, within, "send", in.Attempt), lane().Send, in).Get(ctx, &res)
 	}
-	if err != nil {
-		return activities.SendResult{State: activities.Unknown, Wait: shortWait, Reason: "The send was not heard of again."}
-	}
-	if res.State == activities.Unwritten {
+	switch {
+	case notStarted(err):
+		return activities.SendResult{State: activities.Unsent, Reason: "The hook's owner did not take the send up in time; nothing was sent."}
+	case err != nil:
+		return activities.SendResult{State: activities.Unknown, Reason: "The send was not heard of again."}
+	case res.State == activities.Unwritten && res.Unwritten != nil:
 		return r.writeBack(ctx, res)
 	}
 	return res
 }
 
 // writeBack writes a known result until it stands, whatever happens to this
-// workflow meanwhile.
+// workflow meanwhile: it runs in the attempt's disconnected context.
 func (r *request) writeBack(ctx workflow.Context, s activities.SendResult) activities.SendResult {
-	ctx, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue: TaskQueue, StartToCloseTimeout: claimWithin,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: writeBackRest, MaximumInterval: writeBackMost},
 		Summary:     fmt.Sprintf("write back %d", r.attempts),
 	})
-	workflow.SetCurrentDetails(ctx, "The receiver has answered, but the result could not be written into Phorge's table yet. It is being written until it stands; the request is not sent again meanwhile.")
+	r.tellWriting(ctx)
 	var res activities.WriteBackResult
-	if err := workflow.ExecuteActivity(ctx, lane().WriteBack, *s.Unwritten).Get(ctx, &res); err != nil {
-		return activities.SendResult{State: activities.Unknown, Wait: shortWait, Reason: "The late write was not heard of again."}
+	for workflow.ExecuteActivity(ctx, lane().WriteBack, *s.Unwritten).Get(ctx, &res) != nil {
+		// Its retries have no end; only an operator can have failed it. Giving up
+		// would mean to send again what the receiver has answered.
+		_ = workflow.Sleep(ctx, writeBackMost)
 	}
-	s.State = map[herald.WriteOutcome]activities.SendState{
-		herald.Written: activities.Recorded, herald.Collected: activities.Vanished, herald.Fenced: activities.Overtaken,
-	}[res.Outcome]
+	switch res.Outcome {
+	case herald.Written:
+		s.State = activities.Recorded
+	case herald.Collected:
+		s.State = activities.Vanished
+	case herald.Fenced:
+		s.State = activities.Overtaken
+	}
 	return s
 }
 
-// onOwner are the options of a task that only the hook's owner may run.
-func (r *request) onOwner(ctx workflow.Context, queue string, within time.Duration, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: queue, ScheduleToStartTimeout: startWithin, StartToCloseTimeout: within,
-		RetryPolicy: once(), WaitForCancellation: true, Summary: fmt.Sprintf(summary, r.attempts),
+// notStarted recognises a task that nobody took up in time: known not to have
+// run, which no other failure of a task is.
+func notStarted(err error) bool {
+	var late *temporal.TimeoutError
+	return errors.As(err, &late) && late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
+}
+
+// inside are the options of an activity that runs within the workflow task.
+func inside(ctx workflow.Context, within time.Duration, what string, attempt int) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: within, RetryPolicy: once(), Summary: fmt.Sprintf("%s %d", what, attempt),
 	})
 }
 
-// pause rests, unless an operator asks for a retry at once.
-func (r *request) pause(ctx workflow.Context, d time.Duration, why string) error {
-	if d <= 0 {
-		d = shortWait
-	}
+// onOwner are the options of a task that only the hook's owner may run.
+func onOwner(ctx workflow.Context, queue string, within time.Duration, what string, attempt int) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: queue, ScheduleToStartTimeout: startWithin, StartToCloseTimeout: within,
+		RetryPolicy: once(), Summary: fmt.Sprintf("%s %d", what, attempt),
+	})
+}
+
+// rest waits as long as the step says, unless an operator asks for a retry at
+// once or cancels.
+func (r *request) rest(ctx workflow.Context, s step) {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	timer := workflow.NewTimerWithOptions(timerCtx, d, workflow.TimerOptions{Summary: why})
-	var err error
+	timer := workflow.NewTimerWithOptions(timerCtx, s.wait, workflow.TimerOptions{Summary: s.text})
 	workflow.NewSelector(ctx).
-		AddFuture(timer, func(f workflow.Future) { err = f.Get(ctx, nil) }).
-		AddReceive(r.retryNow, func(c workflow.ReceiveChannel, _ bool) {
-			c.Receive(ctx, nil)
-			r.now = true
-		}).
-		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { err = ctx.Err() }).
+		AddFuture(timer, func(workflow.Future) {}).
+		AddReceive(r.retryNow, func(workflow.ReceiveChannel, bool) { r.drain() }).
+		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).
 		Select(ctx)
-	return err
 }
 
-// shouldContinueAsNew keeps histories short; a pending signal is used first.
-func (r *request) shouldContinueAsNew(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !r.now && r.retryNow.Len() == 0
-}
-
-func (r *request) continueAsNew(ctx workflow.Context) error {
-	in := r.in
-	in.Attempts = r.attempts
-	return workflow.NewContinueAsNewError(ctx, Request, in)
-}
-
-// cancelled ends a cancelled run. The row stays as it is, so the request is
-// started again when it is due: to stop it, pause its hook.
-func (r *request) cancelled(ctx workflow.Context, err error) (RequestResult, error) {
-	if !temporal.IsCanceledError(err) {
-		return RequestResult{}, err
+// drain takes every signal that has arrived: however many, they ask for one
+// retry. A run that closes over unread ones would be made to start again.
+func (r *request) drain() {
+	for r.retryNow.ReceiveAsync(nil) {
+		r.now = true
 	}
-	return RequestResult{}, ctx.Err()
+}
+
+// continueAsNew keeps histories short; what was asked for goes along.
+func (r *request) continueAsNew(ctx workflow.Context) error {
+	r.drain()
+	in := r.in
+	in.Attempts, in.Now = r.attempts, r.now
+	return workflow.NewContinueAsNewError(ctx, Request, in)
 }

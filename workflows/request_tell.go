@@ -16,11 +16,27 @@ func (r *request) tell(ctx workflow.Context, s step) {
 	if s.end == Delivered && r.attempts == 1 {
 		return
 	}
-	if r.in.Attributes {
+	// Every write of an attribute is one of the visibility store, so a hook that
+	// is asked for again and again is written about once.
+	if state := s.state(); r.in.Attributes && state != r.shown {
+		r.shown = state
 		// A failed upsert is the server's to report; the delivery does not depend on it.
-		_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeState.ValueSet(s.state()))
+		_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeState.ValueSet(state))
 	}
 	workflow.SetCurrentDetails(ctx, r.details(ctx, s))
+}
+
+// tellSending is for the length of a POST that has a task of its own.
+func (r *request) tellSending(ctx workflow.Context) {
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**sending**, attempt %d since %s\n",
+		r.attempts, workflow.Now(ctx).UTC().Format(time.RFC3339)))
+}
+
+// tellWriting is for the time in which only Phorge's table is missing.
+func (r *request) tellWriting(ctx workflow.Context) {
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**writing back** attempt %d\n\nThe receiver has answered, "+
+		"but the result could not be written into Phorge's table yet. It is being written until it stands; "+
+		"the request is not sent again meanwhile.\n", r.attempts))
 }
 
 // state is the value of WaybillState.
@@ -66,5 +82,8 @@ func describe(row *activities.RowEnd) string {
 
 // result closes the story.
 func (r *request) result(s step) RequestResult {
-	return RequestResult{Outcome: s.end, Attempts: r.attempts, Reason: s.text, Row: s.row, State: r.last}
+	if s.end != Deferred {
+		s.wait = 0
+	}
+	return RequestResult{Outcome: s.end, Attempts: r.attempts, Reason: s.text, Row: s.row, State: r.last, Wait: s.wait}
 }

@@ -1,0 +1,162 @@
+package workflows_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"waybill/activities"
+	"waybill/internal/herald"
+	"waybill/workflows"
+)
+
+// decode reads the input of a continued run.
+func (s *stage) decode(next *workflow.ContinueAsNewError, into any) error {
+	return converter.GetDefaultDataConverter().FromPayloads(next.Input, into)
+}
+
+// spy keeps the values that WaybillState takes.
+type spy struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.WorkflowInboundInterceptorBase
+	interceptor.WorkflowOutboundInterceptorBase
+	states []string
+}
+
+func (s *spy) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	s.WorkflowInboundInterceptorBase.Next = next
+	return s
+}
+
+func (s *spy) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	s.WorkflowOutboundInterceptorBase.Next = out
+	return s.WorkflowInboundInterceptorBase.Next.Init(&outSpy{s.WorkflowOutboundInterceptorBase, s})
+}
+
+type outSpy struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	to *spy
+}
+
+func (o *outSpy) UpsertTypedSearchAttributes(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) error {
+	set := temporal.NewSearchAttributes(updates...)
+	if v, ok := set.GetKeyword(workflows.AttributeState); ok && set.Size() == 1 {
+		o.to.states = append(o.to.states, v)
+	} else {
+		o.to.states = append(o.to.states, "something else")
+	}
+	return o.WorkflowOutboundInterceptorBase.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// watched makes the stage report what search attributes are set to.
+func (s *stage) watched() *spy {
+	w := &spy{}
+	s.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w}})
+	return w
+}
+
+func TestStateAttribute(t *testing.T) {
+	busy := activities.ClaimResult{State: activities.Busy}
+	for _, c := range []struct {
+		name   string
+		claims []activities.ClaimResult
+		sends  []activities.SendResult
+		want   []string
+	}{
+		{"nothing is paid for a delivery at once", []activities.ClaimResult{fast}, []activities.SendResult{delivered}, nil},
+		{"once per change", []activities.ClaimResult{won, busy, busy, busy, won}, []activities.SendResult{again, delivered},
+			[]string{"retrying", "waiting", "delivered"}},
+		{"retries", []activities.ClaimResult{won}, []activities.SendResult{again, again, again, failed}, []string{"retrying", "failed"}},
+		{"ends without a send", []activities.ClaimResult{{State: activities.Collected}}, nil, []string{"collected"}},
+	} {
+		for _, on := range []bool{true, false} {
+			s := newStage(t)
+			seen := s.watched()
+			s.claims, s.sends = claims(c.claims...), sends(c.sends...)
+			if _, err := s.run(workflows.RequestInput{Attributes: on}); err != nil {
+				t.Fatal(err)
+			}
+			want := c.want
+			if !on {
+				want = nil
+			}
+			if !slices.Equal(seen.states, want) {
+				t.Errorf("%s, attributes %v: %q, want %q", c.name, on, seen.states, want)
+			}
+		}
+	}
+}
+
+// The texts that people read while a request waits.
+func TestDetailsOfARest(t *testing.T) {
+	row := func(kind, code string) activities.SendResult {
+		return activities.SendResult{State: activities.Recorded, Retry: true, Wait: backoff, Reason: "A sentence.",
+			Row: &activities.RowEnd{Status: herald.StatusQueued, Result: herald.ResultFail, ErrorType: kind, ErrorCode: code}}
+	}
+	for _, c := range []struct {
+		sent activities.SendResult
+		want []string
+	}{
+		{row("http", "500"), []string{"**retrying** after 1 attempt(s)", "A sentence.", "`queued` / `fail`, HTTP status or curl code 500"}},
+		{row("timeout", "28"), []string{"no complete answer in time (28)"}},
+		{row("hook", "uri"), []string{"the hook's own settings: uri"}},
+		{row("odd", "7"), []string{"`queued` / `fail`, odd 7"}},
+		{activities.SendResult{State: activities.Unknown, Wait: backoff, Reason: "Cut off."}, []string{"**waiting** after 1", "Cut off."}},
+	} {
+		s := newStage(t)
+		s.claims, s.sends = claims(won), sends(c.sent, delivered)
+		begun := s.Now()
+		var details string
+		s.RegisterDelayedCallback(func() { details = s.details() }, time.Second)
+		if _, err := s.run(workflows.RequestInput{}); err != nil {
+			t.Fatal(err)
+		}
+		next := "Next attempt not before " + begun.Add(backoff).UTC().Format(time.RFC3339)
+		for _, want := range append(c.want, next, "Signal `retry-now`") {
+			if !strings.Contains(details, want) {
+				t.Errorf("%q lacks %q", details, want)
+			}
+		}
+	}
+}
+
+// During a POST and a late write the page says so.
+func TestDetailsOfAnAttempt(t *testing.T) {
+	s := newStage(t)
+	var sending, writing string
+	s.claims = claims(won)
+	s.sends = []func() (activities.SendResult, error){func() (activities.SendResult, error) {
+		s.ask(&sending)
+		return unwritten, nil
+	}}
+	s.writes = []func() (activities.WriteBackResult, error){func() (activities.WriteBackResult, error) {
+		s.ask(&writing)
+		return activities.WriteBackResult{Outcome: herald.Written}, nil
+	}}
+	if _, err := s.run(workflows.RequestInput{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(sending, "**sending**, attempt 1 since") {
+		t.Errorf("while sending: %q", sending)
+	}
+	if !strings.Contains(writing, "**writing back** attempt 1") || !strings.Contains(writing, "not sent again") {
+		t.Errorf("while writing: %q", writing)
+	}
+	if got := s.details(); got != "" && !strings.Contains(got, "**writing back**") {
+		t.Errorf("a delivery at once has nothing more to tell, got %q", got)
+	}
+}
+
+// ask reads the details from within an activity, in the workflow's own loop.
+func (s *stage) ask(into *string) {
+	done := make(chan struct{})
+	s.RegisterDelayedCallback(func() { *into = s.details(); close(done) }, 0)
+	<-done
+}
