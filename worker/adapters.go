@@ -16,11 +16,12 @@ import (
 // signatureHeader is Phorge's, which kept Phabricator's name.
 const signatureHeader = "X-Phabricator-Webhook-Signature"
 
-// curlAborted is curl's number for a transfer that this side broke off.
-const curlAborted = 42
-
-// Poster calls receivers for the activities.
-type Poster struct{ Egress *egress.Client }
+// Poster calls receivers for the activities. Meter, which may be nil, counts
+// the calls that are under way.
+type Poster struct {
+	Egress *egress.Client
+	Meter  *telemetry.Herald
+}
 
 // Post makes the call as Phorge would, as far as compatibility goes.
 func (p Poster) Post(ctx context.Context, c activities.Call) activities.Reply {
@@ -34,8 +35,8 @@ func (p Poster) Post(ctx context.Context, c activities.Call) activities.Reply {
 	if u := c.Target.User; u != nil {
 		call.BasicAuth = &egress.Credentials{User: u.Name, Password: u.Password}
 	}
-	out := p.Egress.Post(ctx, call)
-	return reply(out)
+	defer p.Meter.Sending(ctx)()
+	return reply(p.Egress.Post(ctx, call))
 }
 
 // reply says an outcome in the activities' words.
@@ -44,7 +45,7 @@ func reply(out egress.Outcome) activities.Reply {
 	if f := out.Fault; f != nil {
 		r.Answer.Curl, r.Answer.Timeout = f.Code, f.Timeout
 		r.Answer.NoSuchHost, r.Answer.Denied = f.NoSuchHost, f.Denied
-		r.Aborted, r.Sent, r.Fault = f.Code == curlAborted, f.BodySent, f.Error()
+		r.Aborted, r.Sent, r.Fault = f.Code == egress.CodeCancelled, f.BodySent, f.Error()
 	}
 	return r
 }

@@ -76,15 +76,14 @@ type Ownership struct {
 
 // tenure is the time during which this process owns one hook.
 type tenure struct {
-	slot       slot
-	lost       chan struct{} // closed when ownership is lost
-	name       string        // of the lock
-	connection uint64        // that holds it
-	lock       herald.Lock   // what claims check, where they can
-	from       time.Time     // nothing is sent before
-	lastUse    time.Time     // the end of the last attempt
-	used       bool
-	leaving    bool // no new attempts, released when quiet
+	slot    slot
+	lost    chan struct{} // closed when ownership is lost
+	name    string        // of the lock
+	lock    herald.Lock   // what claims check, where they can
+	from    time.Time     // nothing is sent before
+	lastUse time.Time     // the last write about the hook
+	used    bool
+	leaving bool // no new attempts, released when quiet
 }
 
 // NewOwnership makes an Ownership that owns nothing yet.
@@ -97,13 +96,21 @@ func NewOwnership(cfg OwnershipConfig) *Ownership {
 	}
 }
 
-// OnEnded sets who is told about ends of attempts, before anything runs.
-func (o *Ownership) OnEnded(f func(activities.Ended)) { o.cfg.Ended = f }
+// OnEnded sets who is told about ends of attempts. Those before are told to
+// nobody: nothing has been fed yet.
+func (o *Ownership) OnEnded(f func(activities.Ended)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cfg.Ended = f
+}
 
 // Ended passes the end of an attempt on to the feed.
 func (o *Ownership) Ended(e activities.Ended) {
-	if o.cfg.Ended != nil {
-		o.cfg.Ended(e)
+	o.mu.Lock()
+	tell := o.cfg.Ended
+	o.mu.Unlock()
+	if tell != nil {
+		tell(e)
 	}
 }
 
@@ -131,110 +138,83 @@ func (o *Ownership) Owned() int {
 
 // Ready says how long until the hook may be called by this process: 0 for now.
 // false: this process does not own it.
-func (o *Ownership) Ready(hookPHID string) (time.Duration, bool) {
+func (o *Ownership) Ready(hookPHID string) (wait time.Duration, owned bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := o.tenures[hookPHID]
+	_, wait, owned = o.ready(hookPHID)
+	return wait, owned
+}
+
+// ready is Ready under the lock, with the tenure.
+func (o *Ownership) ready(hookPHID string) (t *tenure, wait time.Duration, owned bool) {
+	t = o.tenures[hookPHID]
 	if t == nil || t.leaving || o.stopping {
-		return 0, false
+		return nil, 0, false
 	}
-	return max(0, t.from.Sub(o.cfg.Clock())), true
+	return t, max(0, t.from.Sub(o.cfg.Clock())), true
 }
 
-// Reserve waits for room among the attempts of the hook's kind. The slow kind
-// has a bound of its own, so that hanging receivers leave room for the others.
-func (o *Ownership) Reserve(ctx context.Context, hookPHID string) (release func(), err error) {
-	room := o.slow
-	if o.isFast(hookPHID) {
-		room = o.fast
-	}
-	if err := room.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	return sync.OnceFunc(func() { room.Release(1) }), nil
-}
-
-func (o *Ownership) isFast(hookPHID string) bool {
+func (o *Ownership) has(hook string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.speeds[hookPHID]
+	return o.tenures[hook] != nil
 }
 
-// Admit lets an attempt into its hook, one at a time. First attempts were given
-// room by their feed; retries come by themselves and find it here.
-func (o *Ownership) Admit(ctx context.Context, ref activities.Ref, again bool) (*activities.Pass, activities.ClaimResult) {
-	t, refusal := o.tenure(ctx, ref.HookPHID)
-	if t == nil {
-		return nil, refusal
+// begin starts a tenure under a lock that was just taken and recorded.
+func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
+	now := o.cfg.Clock()
+	t := &tenure{lost: make(chan struct{}), from: now, name: lock}
+	if o.cfg.SameServer {
+		t.lock = herald.Lock{Name: lock, Connection: connection}
 	}
-	kind, release := firstTry, func() {}
-	if again {
-		kind = retry
-		within, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		var err error
-		if release, err = o.Reserve(within, ref.HookPHID); err != nil {
-			return nil, busy("All room for attempts to receivers of this kind is taken.")
+	if !clean {
+		t.from = now.Add(o.cfg.Lease)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tenures[hook] = t
+}
+
+// leave stops admission to the hooks that which names.
+func (o *Ownership) leave(which func(hook string) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for hook, t := range o.tenures {
+		if which(hook) {
+			t.leaving = true
 		}
 	}
-	if !t.slot.enter(ctx, kind, patience) {
-		release()
-		return nil, busy("Another attempt to this hook is under way.")
-	}
-	return o.pass(ref.HookPHID, t, release), activities.ClaimResult{}
 }
 
-func busy(reason string) activities.ClaimResult {
-	return activities.ClaimResult{State: activities.Busy, Reason: reason}
-}
-
-// tenure finds this process's tenure of a hook, or who has it.
-func (o *Ownership) tenure(ctx context.Context, hookPHID string) (*tenure, activities.ClaimResult) {
-	if wait, ok := o.Ready(hookPHID); ok && wait == 0 {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return o.tenures[hookPHID], activities.ClaimResult{State: activities.Unowned}
-	} else if ok {
-		return nil, activities.ClaimResult{State: activities.Unowned, Wait: wait,
-			Reason: "The hook's last owner did not hand it over; its claims run out first."}
-	}
-	other, err := o.cfg.Records.OwnerOf(ctx, hookPHID)
-	if err == nil && other != nil && other.Instance != o.cfg.Instance {
-		return nil, activities.ClaimResult{State: activities.Elsewhere, Queue: other.TaskQueue}
-	}
-	return nil, activities.ClaimResult{State: activities.Unowned, Reason: "No process owns the hook at the moment."}
-}
-
-// pass is admission to the hook; Done may be called more than once.
-func (o *Ownership) pass(hookPHID string, t *tenure, release func()) *activities.Pass {
-	var once sync.Once
-	return &activities.Pass{
-		Queue: o.cfg.Queue, Fast: o.isFast(hookPHID), Lock: t.lock, Lost: t.lost,
-		Owned: func() bool { return o.stillOwned(hookPHID, t) },
-		Done: func(took time.Duration) {
-			once.Do(func() {
-				o.used(hookPHID, t, took)
-				t.slot.leave()
-				release()
-			})
-		},
-	}
-}
-
-// stillOwned asks once more, by the monotonic clock.
-func (o *Ownership) stillOwned(hookPHID string, t *tenure) bool {
+// quiet lists the hooks being left that nothing holds any more: no attempt (one
+// whose result waits to be written keeps its slot), and long enough after the
+// last write.
+func (o *Ownership) quiet() map[string]*tenure {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.tenures[hookPHID] == t && o.cfg.Clock().Before(o.valid)
+	out := map[string]*tenure{}
+	for hook, t := range o.tenures {
+		if t.leaving && t.slot.idle() && (!t.used || o.cfg.Clock().Sub(t.lastUse) >= holdAfter) {
+			out[hook] = t
+		}
+	}
+	return out
 }
 
-// used remembers when a hook was last written about and how fast it answered.
-func (o *Ownership) used(hookPHID string, t *tenure, took time.Duration) {
+// end forgets a tenure whose lock was given back.
+func (o *Ownership) end(hook string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.lastUse, t.used = o.cfg.Clock(), true
-	if took > 0 {
-		o.speeds[hookPHID] = took < fastWithin
-	}
+	delete(o.tenures, hook)
 }
 
+// loseAll ends every tenure at once: the session is gone, or about to be.
+func (o *Ownership) loseAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for hook, t := range o.tenures {
+		close(t.lost)
+		delete(o.tenures, hook)
+	}
+	o.valid = time.Time{}
+}

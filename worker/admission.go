@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"waybill/activities"
+)
+
+// Reserve waits for room among the attempts of the hook's kind. The slow kind
+// has a bound of its own, so that hanging receivers leave room for the others.
+func (o *Ownership) Reserve(ctx context.Context, hookPHID string) (release func(), err error) {
+	room := o.slow
+	if o.isFast(hookPHID) {
+		room = o.fast
+	}
+	if err := room.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { room.Release(1) }), nil
+}
+
+func (o *Ownership) isFast(hookPHID string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.speeds[hookPHID]
+}
+
+// Admit lets an attempt into its hook, one at a time. First attempts were given
+// room by their feed; retries come by themselves and find it here.
+func (o *Ownership) Admit(ctx context.Context, ref activities.Ref, again bool) (*activities.Pass, activities.ClaimResult) {
+	t, refusal := o.tenure(ctx, ref.HookPHID)
+	if t == nil {
+		return nil, refusal
+	}
+	kind, release := firstTry, func() {}
+	if again {
+		kind = retry
+		within, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		var err error
+		if release, err = o.Reserve(within, ref.HookPHID); err != nil {
+			return nil, busy("All room for attempts to receivers of this kind is taken.")
+		}
+	}
+	if !t.slot.enter(ctx, kind, patience) {
+		release()
+		return nil, busy("Another attempt to this hook is under way.")
+	}
+	if !o.open(ref.HookPHID, t) {
+		t.slot.leave()
+		release()
+		return nil, unowned(0, "The hook was given up while the attempt waited.")
+	}
+	return o.pass(ref.HookPHID, t, release), activities.ClaimResult{}
+}
+
+// open asks again whether the hook takes attempts, now that its slot is held:
+// only an attempt in the slot keeps the hook from being released.
+func (o *Ownership) open(hookPHID string, t *tenure) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tenures[hookPHID] == t && !t.leaving
+}
+
+func busy(reason string) activities.ClaimResult {
+	return activities.ClaimResult{State: activities.Busy, Reason: reason}
+}
+
+func unowned(wait time.Duration, reason string) activities.ClaimResult {
+	return activities.ClaimResult{State: activities.Unowned, Wait: wait, Reason: reason}
+}
+
+// tenure finds this process's tenure of a hook, or who has it.
+func (o *Ownership) tenure(ctx context.Context, hookPHID string) (*tenure, activities.ClaimResult) {
+	o.mu.Lock()
+	t, wait, owned := o.ready(hookPHID)
+	o.mu.Unlock()
+	switch {
+	case owned && wait > 0:
+		return nil, unowned(wait, "The hook's last owner did not hand it over; its claims run out first.")
+	case owned:
+		return t, activities.ClaimResult{}
+	}
+	other, err := o.cfg.Records.OwnerOf(ctx, hookPHID)
+	if err == nil && other != nil && other.Instance != o.cfg.Instance {
+		return nil, activities.ClaimResult{State: activities.Elsewhere, Queue: other.TaskQueue}
+	}
+	return nil, unowned(0, "No process owns the hook at the moment.")
+}
+
+// pass is admission to the hook; Done may be called more than once.
+func (o *Ownership) pass(hookPHID string, t *tenure, release func()) *activities.Pass {
+	var once sync.Once
+	return &activities.Pass{
+		Queue: o.cfg.Queue, Fast: o.isFast(hookPHID), Lock: t.lock, Lost: t.lost,
+		Owned: func() bool { return o.stillOwned(hookPHID, t) },
+		Done: func(took time.Duration) {
+			once.Do(func() {
+				o.used(hookPHID, t, took)
+				t.slot.leave()
+				release()
+			})
+		},
+	}
+}
+
+// stillOwned asks once more, by the monotonic clock.
+func (o *Ownership) stillOwned(hookPHID string, t *tenure) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tenures[hookPHID] == t && o.cfg.Clock().Before(o.valid)
+}
+
+// used remembers when a hook was last written about and how fast it answered.
+func (o *Ownership) used(hookPHID string, t *tenure, took time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.lastUse, t.used = o.cfg.Clock(), true
+	if took > 0 {
+		o.speeds[hookPHID] = took < fastWithin
+	}
+}

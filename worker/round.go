@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"waybill/internal/herald"
+	"waybill/internal/heralddb"
+	"waybill/internal/ledger"
+)
+
+// round is one look, every second, at which locks should be held on a session.
+// Its errors end the session; all other trouble waits for the next round.
+type round struct {
+	o      *Ownership
+	s      *heralddb.LockSession
+	pinged time.Time
+	// unrecorded is why owner records could not be written in this round.
+	unrecorded error
+	unclean    int
+}
+
+func (r *round) run(ctx context.Context) error {
+	r.unrecorded, r.unclean = nil, 0
+	if err := r.keep(); err != nil {
+		return err
+	}
+	if err := r.match(ctx); err != nil {
+		return err
+	}
+	if r.unclean > 0 {
+		r.o.cfg.Log.Warn("hooks taken over from owners that did not hand them over, sending begins when their claims have run out",
+			zap.Int("hooks", r.unclean), zap.Duration("wait", r.o.cfg.Lease))
+	}
+	if r.unrecorded != nil {
+		r.o.report("owner records cannot be written", r.unrecorded)
+	} else {
+		r.o.report("", nil)
+	}
+	return r.releaseIdle()
+}
+
+// keep pings and, by the moment before the ping, extends what is ours.
+func (r *round) keep() error {
+	begun := r.o.cfg.Clock()
+	if err := r.s.Ping(context.Background()); err != nil {
+		return err
+	}
+	r.pinged = begun
+	r.o.mu.Lock()
+	defer r.o.mu.Unlock()
+	r.o.valid = begun.Add(validFor)
+	return nil
+}
+
+// keepAlive pings when it is time again, between other questions.
+func (r *round) keepAlive() error {
+	if r.o.cfg.Clock().Sub(r.pinged) < pingEvery {
+		return nil
+	}
+	return r.keep()
+}
+
+// match takes the locks of hooks that are not ours yet and lets go of those
+// that no longer exist. A lock that somebody else has (a call of Phorge's own
+// under way) is asked for again in the next round.
+func (r *round) match(ctx context.Context) error {
+	hooks, err := bounded(r.o.cfg.Hooks)
+	if err != nil {
+		// The table will be readable again; what is owned stays owned, and
+		// readiness looks at that table itself.
+		return nil //nolint:nilerr // not this session's trouble
+	}
+	wanted := make(map[string]bool, len(hooks))
+	for _, hook := range hooks {
+		wanted[hook] = true
+	}
+	r.o.leave(func(hook string) bool { return !wanted[hook] })
+	for _, hook := range hooks {
+		if ctx.Err() != nil || r.unrecorded != nil {
+			break // hand over what there is, or try again in a second
+		}
+		if r.o.has(hook) {
+			continue
+		}
+		if err := r.acquire(hook); err != nil {
+			return err
+		}
+		if err := r.keepAlive(); err != nil {
+			return err
+		}
+	}
+	return nil //nolint:nilerr // run reports what was not recorded
+}
+
+// bounded asks another database without letting it hold up the session.
+func bounded[T any](ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+	defer cancel()
+	return ask(ctx)
+}
+
+// acquire takes one hook's lock, if it is free. An owner record that nobody
+// released may belong to a process with a POST still in flight, so nothing is
+// sent until its claims have run out.
+func (r *round) acquire(hook string) error {
+	name := herald.LockName(r.o.cfg.Namespace, hook)
+	got, err := r.s.Acquire(context.Background(), name)
+	if err != nil || !got {
+		return err
+	}
+	clean, err := bounded(func(ctx context.Context) (bool, error) {
+		return r.o.cfg.Records.Acquired(ctx, r.record(hook))
+	})
+	if err != nil {
+		// Without a record nobody could find the owner: not ours, try again.
+		r.unrecorded = err
+		return r.s.Release(context.Background(), name)
+	}
+	if !clean {
+		r.unclean++
+	}
+	r.o.begin(hook, name, r.s.Connection(), clean)
+	return nil
+}
+
+func (r *round) record(hook string) ledger.Owner {
+	c := r.o.cfg
+	return ledger.Owner{HookPHID: hook, Instance: c.Instance, TaskQueue: c.Queue, Connection: r.s.Connection()}
+}
+
+// releaseIdle gives back the hooks being left that have been quiet for long
+// enough: the record first, then the lock, so that whoever gets the lock finds
+// the record as it is meant. From the moment a hook counts as quiet nothing can
+// enter it any more.
+func (r *round) releaseIdle() error {
+	for hook, t := range r.o.quiet() {
+		_, err := bounded(func(ctx context.Context) (any, error) {
+			return nil, r.o.cfg.Records.Released(ctx, r.record(hook))
+		})
+		if err != nil {
+			r.o.cfg.Log.Warn("hand-over not recorded, the hook's next owner waits a lease",
+				zap.String("hook", hook), zap.Error(err))
+		}
+		if err := r.s.Release(context.Background(), t.name); err != nil {
+			return err
+		}
+		r.o.end(hook)
+		if err := r.keepAlive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
