@@ -11,15 +11,14 @@ package starter
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
 	"waybill/activities"
 	"waybill/internal/herald"
 	"waybill/internal/heralddb"
-	"waybill/internal/ledger"
 )
 
 // Times and sizes of looking for work.
@@ -36,10 +35,11 @@ const (
 	// orphanEvery is how often hooks are looked for that have rows but no row
 	// of their own.
 	orphanEvery = 30 * time.Second
+	// registerEvery is how often a server that does not know the search
+	// attributes is asked to.
+	registerEvery = 30 * time.Second
 	// pausesEvery is how often the pause table is read for the feeds.
 	pausesEvery = 500 * time.Millisecond
-	// allHooks is the pause table's word for every hook.
-	allHooks = ledger.AllHooks
 )
 
 // queue is Phorge's request table, read for work.
@@ -53,12 +53,14 @@ type queue interface {
 type line interface {
 	Heads(ctx context.Context, hookPHID string, limit int) ([]herald.Candidate, error)
 	Due(ctx context.Context, hookPHID string, limit int) ([]herald.Candidate, error)
-	Waiting(ctx context.Context) ([]string, error)
-	seen
+	whole
 }
 
-// seen tells whether a row has been worked on since it was read.
-type seen interface {
+// whole is what is asked across hooks, or about one row.
+type whole interface {
+	// Waiting lists the hooks that rows refer to.
+	Waiting(ctx context.Context) ([]string, error)
+	// Unchanged tells whether a row has no result since it was read.
 	Unchanged(ctx context.Context, c herald.Candidate) (bool, error)
 }
 
@@ -74,19 +76,23 @@ type pauses interface {
 	Pauses(ctx context.Context) ([]herald.Pause, error)
 }
 
-// Config is what a Starter needs; every field is required.
+// Config is what a Starter needs; every field but Register is required.
 type Config struct {
 	Queue    queue
 	Owner    owner
 	Pauses   pauses
 	Hooks    func(ctx context.Context) ([]string, error)
-	Temporal client.Client
+	Temporal cluster
 	// Attributes says that the server knows Waybill's search attributes.
 	Attributes bool
+	// Register makes it know them. It is called when the server turns out not
+	// to, now and then until it works; rows are started without them meanwhile.
+	Register func(ctx context.Context) error
 	// Poll is how often new rows are looked for.
 	Poll time.Duration
 	// AttemptWithin is when an attempt that was not heard of again is given up
-	// on by its feed: a lease, after which the row is a candidate again.
+	// on by its feed: a lease, after which the row is a candidate again. An end
+	// is not heard of when it happened in another process.
 	AttemptWithin time.Duration
 	// Watch says that attempts end in other processes, so that their ends must
 	// be looked for.
@@ -97,31 +103,49 @@ type Config struct {
 
 // Starter feeds every hook from the head of its line.
 type Starter struct {
-	cfg       Config
+	cfg        Config
+	notes      notes
+	attributes atomic.Bool
+	// lives counts how often Temporal came back; it may be another one then.
+	lives atomic.Int64
+	// announcing bounds how many hooks are announced at once.
+	announcing chan struct{}
+
+	// Only Run's goroutine touches what follows.
 	watermark uint64
+	recent    []uint64 // ids of the last sweep, ascending
+	life      int64    // of Temporal, in which all feeds have been woken
 
 	mu     sync.Mutex
 	feeds  map[string]*feed
 	known  map[string]bool // hooks that have a row of their own
 	paused map[string]bool
+	told   map[string]bool // hooks that were reported
 	group  sync.WaitGroup
 }
 
 // New makes a Starter.
 func New(cfg Config) *Starter {
-	return &Starter{cfg: cfg, feeds: map[string]*feed{}, known: map[string]bool{}, paused: map[string]bool{}}
+	s := &Starter{
+		cfg: cfg, notes: notes{log: cfg.Log, bad: map[string]bool{}}, announcing: make(chan struct{}, announceAtOnce),
+		feeds: map[string]*feed{}, known: map[string]bool{}, paused: map[string]bool{}, told: map[string]bool{},
+	}
+	s.attributes.Store(cfg.Attributes)
+	return s
 }
 
 // Run looks for work until ctx ends, and returns when every feed has.
 func (s *Starter) Run(ctx context.Context) {
 	defer s.group.Wait()
+	if !s.begin(ctx) {
+		return
+	}
 	poll := time.NewTicker(s.cfg.Poll)
 	defer poll.Stop()
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	pauses := time.NewTicker(pausesEvery)
 	defer pauses.Stop()
-	s.begin(ctx)
 	for step := 1; ; {
 		select {
 		case <-ctx.Done():
@@ -137,29 +161,33 @@ func (s *Starter) Run(ctx context.Context) {
 	}
 }
 
-// begin sets the watermark and looks at everything once.
-func (s *Starter) begin(ctx context.Context) {
+// begin sets the watermark and looks at everything once. false: ctx ended.
+func (s *Starter) begin(ctx context.Context) bool {
 	for {
 		newest, err := s.cfg.Queue.Newest(ctx)
+		s.notes.note(ctx, theQueue, err)
 		if err == nil {
 			s.watermark = newest
 			break
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(s.cfg.Poll):
 		}
 	}
 	s.readPauses(ctx)
-	s.matchHooks(ctx)
-	s.orphans(ctx)
+	if s.matchHooks(ctx) {
+		s.orphans(ctx)
+	}
+	return true
 }
 
 // poll reads what is above the watermark and wakes the hooks concerned.
 func (s *Starter) poll(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		arrivals, err := s.cfg.Queue.Since(ctx, s.watermark, pollLimit)
+		s.notes.note(ctx, theQueue, err)
 		if err != nil || len(arrivals) == 0 {
 			return
 		}
@@ -171,117 +199,23 @@ func (s *Starter) poll(ctx context.Context) {
 	}
 }
 
+// arrived wakes the hooks of new rows. A hook that is not known yet was made a
+// moment ago; one that is not in the table either is left to the orphans' look.
 func (s *Starter) arrived(ctx context.Context, arrivals []heralddb.Arrival) {
-	woken := map[string]bool{}
+	hooks := map[string]bool{}
 	for _, a := range arrivals {
-		if !woken[a.HookPHID] {
-			woken[a.HookPHID] = true
-			s.feed(ctx, a.HookPHID).wake(false)
+		hooks[a.HookPHID] = true
+	}
+	matched := false
+	for h := range hooks {
+		if !s.exists(h) && !matched {
+			matched = true
+			s.matchHooks(ctx)
+		}
+		if s.exists(h) {
+			s.feed(ctx, h).wake(false)
 		}
 	}
-}
-
-// sweep looks again at recent rows and at a share of the hooks.
-func (s *Starter) sweep(ctx context.Context, step int) {
-	s.matchHooks(ctx)
-	if low := s.watermark - min(s.watermark, recentIDs); low < s.watermark {
-		if recent, err := s.cfg.Queue.Since(ctx, low, recentIDs); err == nil {
-			s.arrived(ctx, recent)
-		}
-	}
-	s.mu.Lock()
-	var share []*feed
-	for _, f := range s.feeds {
-		if f.number%sweepSteps == step%sweepSteps {
-			share = append(share, f)
-		}
-	}
-	s.mu.Unlock()
-	for _, f := range share {
-		f.wake(true)
-	}
-	if step%int(orphanEvery/sweepEvery) == 0 {
-		s.orphans(ctx)
-	}
-}
-
-// matchHooks starts feeds for new hooks and ends those of hooks that are gone.
-func (s *Starter) matchHooks(ctx context.Context) {
-	hooks, err := s.cfg.Hooks(ctx)
-	if err != nil {
-		return
-	}
-	known := make(map[string]bool, len(hooks))
-	for _, h := range hooks {
-		known[h] = true
-	}
-	s.mu.Lock()
-	before := s.known
-	s.known = known
-	s.mu.Unlock()
-	for h := range before {
-		if !known[h] {
-			s.retire(ctx, h)
-		}
-	}
-	for h := range known {
-		if !before[h] {
-			s.cfg.Owner.Wake()
-			s.feed(ctx, h).wake(true)
-		}
-	}
-}
-
-// orphans wakes feeds for rows whose hook has no row: their workflows say so.
-func (s *Starter) orphans(ctx context.Context) {
-	waiting, err := s.cfg.Queue.Waiting(ctx)
-	if err != nil {
-		return
-	}
-	for _, h := range waiting {
-		if !s.exists(h) {
-			s.feed(ctx, h).wake(true)
-		}
-	}
-}
-
-func (s *Starter) exists(hook string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known[hook]
-}
-
-// readPauses keeps feeds from starting what admission would refuse, and wakes
-// hooks that may continue.
-func (s *Starter) readPauses(ctx context.Context) {
-	all, err := s.cfg.Pauses.Pauses(ctx)
-	if err != nil {
-		return
-	}
-	paused := make(map[string]bool, len(all))
-	for _, p := range all {
-		paused[p.HookPHID] = true
-	}
-	s.mu.Lock()
-	before := s.paused
-	s.paused = paused
-	var resumed []*feed
-	for h, f := range s.feeds {
-		was, is := before[h] || before[allHooks], paused[h] || paused[allHooks]
-		if was && !is {
-			resumed = append(resumed, f)
-		}
-	}
-	s.mu.Unlock()
-	for _, f := range resumed {
-		f.wake(true)
-	}
-}
-
-func (s *Starter) isPaused(hook string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.paused[hook] || s.paused[allHooks]
 }
 
 // feed returns a hook's feed, starting it if there is none.
@@ -297,8 +231,7 @@ func (s *Starter) feed(ctx context.Context, hook string) *feed {
 	return f
 }
 
-// Ended tells a feed that an attempt is over. Attempts that the feed did not
-// start (retries) concern it only for what they say about the hook.
+// Ended tells a hook's feed that an attempt is over.
 func (s *Starter) Ended(e activities.Ended) {
 	s.mu.Lock()
 	f := s.feeds[e.HookPHID]
