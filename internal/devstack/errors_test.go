@@ -87,16 +87,25 @@ func TestInstallErrorKnowsAFullDisk(t *testing.T) {
 	}
 }
 
+// What an installation's script says last is advice; the error comes before.
+func TestAnInstallationsErrorIsQuoted(t *testing.T) {
+	out := "ERROR: 1017  Can't find file\n" + strings.Repeat("advice\n", 50)
+	err := installError("MariaDB", errors.New("exit status 1"), out)
+	if !strings.Contains(err.Error(), "ERROR: 1017") || strings.Contains(err.Error(), "advice") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // MySQL is not installed where these tests usually run; what it is told is
 // compared with its manual instead.
 func TestMySQLIsStartedItsOwnWay(t *testing.T) {
 	p := mariadbProgram{path: "/usr/sbin/mysqld"}
-	cmd, err := p.installCommand(t.Context(), "/data")
+	cmd, err := p.installCommand(t.Context(), "/data", "/scratch")
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := strings.Join(cmd.Args, " ")
-	for _, want := range []string{"--no-defaults --initialize-insecure", "--datadir=/data", "--secure-file-priv=NULL"} {
+	for _, want := range []string{"--no-defaults --initialize-insecure", "--datadir=/data", "--tmpdir=/scratch", "--secure-file-priv=NULL"} {
 		if !strings.Contains(args, want) {
 			t.Errorf("%s is not in %s", want, args)
 		}

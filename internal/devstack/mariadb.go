@@ -81,6 +81,9 @@ func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
 
 // prepare makes the data directory and finds a place for the socket.
 func (m *MariaDB) prepare(ctx context.Context) error {
+	if err := os.MkdirAll(scratchDir(m.cfg.Dir), 0o700); err != nil {
+		return diskError(err)
+	}
 	if err := m.server.install(ctx, m.cfg); err != nil {
 		return err
 	}
@@ -160,6 +163,7 @@ func (m *MariaDB) arguments() []string {
 	args := []string{
 		"--no-defaults", // must be first
 		"--datadir=" + dataDir(m.cfg.Dir),
+		"--tmpdir=" + scratchDir(m.cfg.Dir),
 		"--socket=" + m.socket,
 		"--pid-file=" + filepath.Join(m.cfg.Dir, "mariadb.pid"),
 		"--init-file=" + m.initFile(),

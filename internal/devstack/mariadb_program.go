@@ -90,6 +90,10 @@ func (p mariadbProgram) extraArguments(ephemeral bool) []string {
 
 func dataDir(dir string) string { return filepath.Join(dir, "mysql") }
 
+// scratchDir is the server's own place for temporary tables. In a shared one,
+// each server that starts deletes those of all others.
+func scratchDir(dir string) string { return filepath.Join(dir, "tmp") }
+
 // install creates the data directory when there is none. It works beside the
 // final place and renames, so that an interrupted run leaves nothing that
 // looks like data.
@@ -105,7 +109,7 @@ func (p mariadbProgram) install(ctx context.Context, cfg MariaDBConfig) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
-	cmd, err := p.installCommand(ctx, fresh)
+	cmd, err := p.installCommand(ctx, fresh, scratchDir(cfg.Dir))
 	if err != nil {
 		return err
 	}
@@ -120,12 +124,27 @@ func installError(name string, err error, out string) error {
 	if strings.Contains(out, "No space left on device") || strings.Contains(out, "Errcode: 28") {
 		err = ErrDiskFull
 	}
-	return fmt.Errorf("creating the %s data directory: %w; it said:\n%s", name, err, lastLines(out, quotedLines))
+	return fmt.Errorf("creating the %s data directory: %w; it said:\n%s", name, err, lastLines(complaints(out), quotedLines))
 }
 
-func (p mariadbProgram) installCommand(ctx context.Context, data string) (*exec.Cmd, error) {
+// complaints are the lines of an output that name an error, or all of it: the
+// installation's script ends with advice that says nothing about the cause.
+func complaints(out string) string {
+	var b strings.Builder
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "ERROR") {
+			b.WriteString(line)
+		}
+	}
+	if b.Len() == 0 {
+		return out
+	}
+	return b.String()
+}
+
+func (p mariadbProgram) installCommand(ctx context.Context, data, scratch string) (*exec.Cmd, error) {
 	if !p.mariadb {
-		args := append([]string{"--no-defaults", "--initialize-insecure", "--datadir=" + data}, p.extraArguments(false)...)
+		args := append([]string{"--no-defaults", "--initialize-insecure", "--datadir=" + data, "--tmpdir=" + scratch}, p.extraArguments(false)...)
 		return exec.CommandContext(ctx, p.path, args...), nil
 	}
 	script := findProgram("mariadb-install-db", "mysql_install_db")
@@ -137,7 +156,7 @@ func (p mariadbProgram) installCommand(ctx context.Context, data string) (*exec.
 		return nil, err
 	}
 	return exec.CommandContext(ctx, script,
-		"--no-defaults", "--datadir="+data, "--user="+who.Username,
+		"--no-defaults", "--datadir="+data, "--tmpdir="+scratch, "--user="+who.Username,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
 		// The redo log keeps the size it is created with; 96 MB is the default.
 		"--innodb-log-file-size=16M", noSync[0], noSync[1]), nil

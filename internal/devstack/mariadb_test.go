@@ -98,10 +98,14 @@ func TestMariaDBSettings(t *testing.T) {
 	}{{"durable", false, 1}, {"ephemeral", true, 2}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := startMariaDB(t, devstack.MariaDBConfig{Dir: t.TempDir(), Ephemeral: tt.ephemeral})
+			dir := t.TempDir()
+			m := startMariaDB(t, devstack.MariaDBConfig{Dir: dir, Ephemeral: tt.ephemeral})
 			db := stacktest.Open(t, m, "")
 			if got := number(t, db, "SELECT @@innodb_flush_log_at_trx_commit"); got != tt.flush {
 				t.Errorf("flush at commit = %d, want %d", got, tt.flush)
+			}
+			if got := number(t, db, "SELECT @@tmpdir = '"+filepath.Join(dir, "tmp")+"'"); got != 1 {
+				t.Error("temporary tables are not in a directory of the server's own")
 			}
 			if got := number(t, db, "SELECT @@log_bin"); got != 0 {
 				t.Error("the binary log is on")
