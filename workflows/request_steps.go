@@ -155,7 +155,7 @@ func onOwner(ctx workflow.Context, queue string, within time.Duration, what stri
 func (r *request) rest(ctx workflow.Context, s step) {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	timer := workflow.NewTimerWithOptions(timerCtx, s.wait, workflow.TimerOptions{Summary: s.text})
+	timer := workflow.NewTimerWithOptions(timerCtx, s.wait, workflow.TimerOptions{Summary: r.summary(s)})
 	workflow.NewSelector(ctx).
 		AddFuture(timer, func(workflow.Future) {}).
 		AddReceive(r.retryNow, func(workflow.ReceiveChannel, bool) { r.drain() }).

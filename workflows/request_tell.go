@@ -67,11 +67,23 @@ func (r *request) details(ctx workflow.Context, s step) string {
 	return b.String()
 }
 
+// summary names a rest by what it follows, for the history's timeline.
+func (r *request) summary(s step) string {
+	if s.row == nil || s.row.ErrorType == "" {
+		return s.text
+	}
+	return fmt.Sprintf("rest after attempt %d: %s", r.attempts, describe(s.row))
+}
+
 // describe says an error type and code in words.
 func describe(row *activities.RowEnd) string {
 	switch row.ErrorType {
 	case "http":
-		return "HTTP status or curl code " + row.ErrorCode
+		// Phorge keeps both in one place; curl's numbers end below 100.
+		if len(row.ErrorCode) < len("100") {
+			return "no usable answer, curl code " + row.ErrorCode
+		}
+		return "HTTP status " + row.ErrorCode
 	case "timeout":
 		return "no complete answer in time (" + row.ErrorCode + ")"
 	case "hook":

@@ -1,11 +1,14 @@
 package workflows_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
@@ -104,7 +107,8 @@ func TestDetailsOfARest(t *testing.T) {
 		sent activities.SendResult
 		want []string
 	}{
-		{row("http", "500"), []string{"**retrying** after 1 attempt(s)", "A sentence.", "`queued` / `fail`, HTTP status or curl code 500"}},
+		{row("http", "500"), []string{"**retrying** after 1 attempt(s)", "A sentence.", "`queued` / `fail`, HTTP status 500"}},
+		{row("http", "7"), []string{"no usable answer, curl code 7"}},
 		{row("timeout", "28"), []string{"no complete answer in time (28)"}},
 		{row("hook", "uri"), []string{"the hook's own settings: uri"}},
 		{row("odd", "7"), []string{"`queued` / `fail`, odd 7"}},
@@ -159,4 +163,32 @@ func (s *stage) ask(into *string) {
 	done := make(chan struct{})
 	s.RegisterDelayedCallback(func() { *into = s.details(); close(done) }, 0)
 	<-done
+}
+
+// A rest is named in the timeline by what it follows, in the recorded history
+// as on a page.
+func TestRestsAreNamedByWhatTheyFollow(t *testing.T) {
+	file, err := os.Open(filepath.Join(historyDir, "retried.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	history, err := client.HistoryFromJSON(file, client.HistoryJSONOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range history.GetEvents() {
+		if e.GetTimerStartedEventAttributes() == nil {
+			continue
+		}
+		var name string
+		if err := converter.GetDefaultDataConverter().FromPayload(e.GetUserMetadata().GetSummary(), &name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 || !strings.HasPrefix(names[0], "rest after attempt 1: ") {
+		t.Errorf("timers are called %q", names)
+	}
 }

@@ -14,8 +14,9 @@ func workerCommand(p process, do func(context.Context, job) error) *cobra.Comman
 	return &cobra.Command{
 		Use:   "worker",
 		Short: "Run only the worker",
-		Long: `Runs workflows and activities, and owns hooks: the processes that run a worker
-share the hooks out among themselves. Needs a starter somewhere.`,
+		Long: `Runs workflows and activities, and owns every hook whose lock is free. A second
+worker stands by and takes over hooks that become free. Needs a starter
+somewhere.`,
 		Args: cobra.NoArgs,
 		RunE: doing(p, do),
 	}
