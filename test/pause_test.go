@@ -184,3 +184,20 @@ func TestAllHooksCanBePausedAtOnce(t *testing.T) {
 	hooksCommand(t, l.Site, "resume", named.PHID)
 	await(t, l.Site, r.PHID, "sent", "okay")
 }
+
+// A pause by command that no worker has seen yet holds from a start's first
+// moment: its word is in the table that admission reads.
+func TestAPauseGivenWhileNothingRunsHoldsAtTheStart(t *testing.T) {
+	t.Parallel()
+	l := newLane(t, nil)
+	h, other := l.hook(t, "status200", "quiet"), l.hook(t, "status200", "loud")
+	awaitWorkflow(t, l.Site, h.PHID)
+	l.serve.Stop(t)
+	hooksCommand(t, l.Site, "pause", h.PHID, "--by", "grace", "--reason", "before the start")
+	held := queue(t, l.Site, h, l.object, never)
+	l.Serve(t, nil)
+	await(t, l.Site, queue(t, l.Site, other, l.object, never).PHID, "sent", "okay")
+	scenario.Never(t, 2*time.Second, "a hook paused before the start is called", func() bool { return len(l.receiver.Case("quiet")) > 0 })
+	hooksCommand(t, l.Site, "resume", h.PHID)
+	await(t, l.Site, held.PHID, "sent", "okay")
+}

@@ -53,16 +53,18 @@ func (s step) state() string {
 // details are Markdown for the workflow's page.
 func (r *request) details(ctx workflow.Context, s step) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** after %d attempt(s)\n\n", s.state(), r.attempts)
+	fmt.Fprintf(&b, "**%s** after %d attempt(s)", s.state(), r.attempts)
+	if s.end == "" {
+		// First, because the page shows little more than the first lines.
+		next := workflow.Now(ctx).Add(s.wait).UTC().Format(time.RFC3339)
+		fmt.Fprintf(&b, ". Next attempt not before %s. Signal `%s` to try at once.", next, SignalRetryNow)
+	}
+	b.WriteString("\n\n")
 	if s.text != "" {
 		fmt.Fprintf(&b, "%s\n\n", s.text)
 	}
 	if s.row != nil && s.row.ErrorType != "" {
 		fmt.Fprintf(&b, "Phorge's row: `%s` / `%s`, %s\n\n", s.row.Status, s.row.Result, describe(s.row))
-	}
-	if s.end == "" {
-		next := workflow.Now(ctx).Add(s.wait).UTC().Format(time.RFC3339)
-		fmt.Fprintf(&b, "Next attempt not before %s. Signal `%s` to try at once.\n", next, SignalRetryNow)
 	}
 	return b.String()
 }

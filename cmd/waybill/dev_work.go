@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -58,6 +59,9 @@ func (s *demoStack) start(ctx context.Context) (err error) {
 	if s.bin, err = devstack.FindTemporal(s.getenv); err != nil {
 		return err
 	}
+	if err := free(ctx, devAPI); err != nil {
+		return fmt.Errorf("the API's address: %w", err)
+	}
 	s.mariadb, err = devstack.StartMariaDB(ctx, devstack.MariaDBConfig{Dir: filepath.Join(devDir, "mariadb")})
 	if err != nil {
 		return fmt.Errorf("starting MariaDB: %w", err)
@@ -76,6 +80,16 @@ func (s *demoStack) start(ctx context.Context) (err error) {
 	}
 	s.line("  receiver    %s", s.receiver.Addr())
 	return s.fill(ctx)
+}
+
+// free reports an address that somebody else listens on, before anything is
+// started that would have to be stopped again.
+func free(ctx context.Context, address string) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // fill makes the demo Phorge queue and its first rows.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -91,7 +93,7 @@ func (t *tables) describe(ctx context.Context, h heralddb.HookName, owner string
 	}
 	state := h.Status
 	if pause != nil {
-		state = fmt.Sprintf("paused by %s: %s", pause.By, pause.Reason)
+		state = fmt.Sprintf("paused by %s: %s", plain(pause.By), plain(pause.Reason))
 	}
 	queued := fmt.Sprint(n)
 	if n == queueShown {
@@ -104,7 +106,25 @@ func (t *tables) describe(ctx context.Context, h heralddb.HookName, owner string
 	if owner == "" {
 		owner = "nobody"
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", h.PHID, h.Name, state, queued, age, owner), nil
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", plain(h.PHID), plain(h.Name), state, queued, age, owner), nil
+}
+
+// shown is the longest text of somebody else's in a table, in characters.
+const shown = 40
+
+// plain makes a text from a database fit for a terminal: no control characters,
+// and short enough for a column.
+func plain(text string) string {
+	runes := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text))
+	if len(runes) > shown {
+		return string(runes[:shown-1]) + "…"
+	}
+	return string(runes)
 }
 
 // pauseHooks signals the hooks' workflows; --all goes straight into the table
@@ -119,7 +139,12 @@ func pauseHooks(ctx context.Context, j job, c hookChange) error {
 			return l.SetPause(ctx, herald.Pause{HookPHID: ledger.AllHooks, At: j.now(), By: by, Reason: c.reason})
 		}, "All hooks are paused.")
 	}
-	return signalHooks(ctx, j, c.phids, workflows.SignalPause, map[string]string{"by": by, "reason": c.reason})
+	return changeHooks(ctx, j, c.phids, change{
+		signal: workflows.SignalPause, arg: map[string]string{"by": by, "reason": c.reason},
+		write: func(l *ledger.Ledger, phid string) error {
+			return l.SetPause(ctx, herald.Pause{HookPHID: phid, At: j.now(), By: by, Reason: c.reason})
+		},
+	})
 }
 
 // resumeHooks is the way back.
@@ -128,7 +153,10 @@ func resumeHooks(ctx context.Context, j job, c hookChange) error {
 		return withLedger(j, func(l *ledger.Ledger) error { return l.ClearPause(ctx, ledger.AllHooks) },
 			"The pause of all hooks is over. Hooks paused by name stay paused.")
 	}
-	return signalHooks(ctx, j, c.phids, workflows.SignalResume, nil)
+	return changeHooks(ctx, j, c.phids, change{
+		signal: workflows.SignalResume,
+		write:  func(l *ledger.Ledger, phid string) error { return l.ClearPause(ctx, phid) },
+	})
 }
 
 func withLedger(j job, do func(*ledger.Ledger) error, done string) error {
@@ -144,23 +172,56 @@ func withLedger(j job, do func(*ledger.Ledger) error, done string) error {
 	return nil
 }
 
-// signalHooks tells each hook's workflow; it goes on after a failure and
-// reports all of them.
-func signalHooks(ctx context.Context, j job, phids []string, signal string, arg any) error {
+// change is a pause or a resume: a signal for the hook's workflow, and the
+// write into the table that admission reads. The workflow makes that write too,
+// but only once a worker runs; a pause given before a start holds from the
+// first moment.
+type change struct {
+	signal string
+	arg    any
+	write  func(l *ledger.Ledger, phid string) error
+}
+
+// changeHooks goes on after a failure and reports all of them.
+func changeHooks(ctx context.Context, j job, phids []string, c change) error {
 	temporal, err := dialTemporal(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
+	l, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
 	var failures []error
 	for _, phid := range phids {
-		if err := signalHook(ctx, temporal, phid, signal, arg); err != nil {
+		err := signalHook(ctx, temporal, phid, c.signal, c.arg)
+		if err == nil {
+			err = c.write(l, phid)
+		}
+		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		say(j.stdout, "%s: %s sent.", phid, signal)
+		say(j.stdout, "%s: %s", phid, standing(ctx, l, phid))
 	}
 	return errors.Join(failures...)
+}
+
+// standing says how a hook stands after the change: not always as asked for,
+// because an earlier pause, or one of all hooks, stands.
+func standing(ctx context.Context, l *ledger.Ledger, phid string) string {
+	p, err := l.Paused(ctx, phid)
+	switch {
+	case err != nil:
+		return "done; how it stands could not be read."
+	case p == nil:
+		return "not paused."
+	case p.HookPHID == ledger.AllHooks:
+		return "paused with all hooks; `waybill hooks resume --all` ends that."
+	}
+	return "paused by " + plain(p.By) + ": " + plain(p.Reason)
 }
 
 func signalHook(ctx context.Context, temporal client.Client, phid, signal string, arg any) error {

@@ -209,3 +209,23 @@ func TestUnknownDriverMessage(t *testing.T) {
 		t.Errorf("dsnFault = %q", got)
 	}
 }
+
+// Waybill makes tables in its own database, and none in Phorge's.
+func TestTheOwnDatabaseIsNotPhorges(t *testing.T) {
+	for _, c := range []struct {
+		ledger string
+		fault  bool
+	}{
+		{"w:p@tcp(db:3306)/x_herald", true},
+		{"other:p@tcp(db)/x_herald", true}, // the port's default is the same server
+		{"w:p@tcp(db:3306)/waybill", false},
+		{"w:p@tcp(db2:3306)/x_herald", false},
+	} {
+		_, err := Load(func(name string) string {
+			return map[string]string{"WAYBILL_HERALD_DSN": "u:p@tcp(db:3306)/x_herald", "WAYBILL_DSN": c.ledger}[name]
+		})
+		if found := err != nil && strings.Contains(err.Error(), "names Phorge's own database"); found != c.fault {
+			t.Errorf("%s: %v", c.ledger, err)
+		}
+	}
+}

@@ -101,12 +101,19 @@ func heraldFault(wrong string) Fault {
 
 // checkLedger wants a database name: the migrations create tables in it.
 func checkLedger(c *Config, _ func(string) string) Faults {
-	if !c.Ledger.Set() || c.Ledger.Database() != "" {
+	const example = "for example waybill:PASSWORD@tcp(127.0.0.1:3306)/waybill"
+	switch {
+	case !c.Ledger.Set():
+		return nil
+	case c.Herald.Enabled() && c.Ledger.Address() == c.Herald.DSN.Address() && c.Ledger.Database() == c.Herald.DSN.Database():
+		// Migrations would make tables among Phorge's.
+		return Faults{{"WAYBILL_DSN", "names Phorge's own database", "a database of Waybill's own, " + example}}
+	case c.Ledger.Database() != "":
 		return nil
 	}
 	return Faults{{
 		Name: "WAYBILL_DSN", Wrong: "the data source names no database",
-		Right: "for example waybill:PASSWORD@tcp(127.0.0.1:3306)/waybill",
+		Right: example,
 	}}
 }
 
