@@ -27,12 +27,20 @@ func (h *Herald) Send(ctx context.Context, in SendInput) (SendResult, error) {
 	}
 	a.reply = h.post(ctx, c)
 	a.over = h.Clock()
+	if a.reply.Answer.Timeout && a.reply.Took > h.Rules.Timeout+stoppedBy {
+		a.reply.Aborted = true
+	}
 	if a.reply.Aborted {
 		return h.aborted(a), nil
 	}
 	a.verdict = herald.Decide(a.reply.Answer, c.properties.RetryForever())
 	return h.record(ctx, a), nil
 }
+
+// stoppedBy is how much longer than its timeout a call may have taken. Beyond
+// it this process did not run meanwhile (stopped, frozen, moved): an answer may
+// have come in time and not been read, so that "no answer in time" is not known.
+const stoppedBy = 2 * time.Second
 
 // attempt is one use of a claim, from the call to its result in the row.
 type attempt struct {
