@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"waybill/internal/heralddb"
 	"waybill/internal/ledger"
 )
@@ -67,7 +69,20 @@ func (s *Starter) lateCommits(ctx context.Context) {
 		}
 	}
 	s.recent = ids
+	s.strange(late)
 	s.arrived(ctx, late)
+}
+
+// strange reports rows that no rule will ever send or end. Each recent row
+// passes here once, those from before the start with the first sweep.
+func (s *Starter) strange(rows []heralddb.Arrival) {
+	for _, a := range rows {
+		if a.Strange {
+			s.cfg.Log.Warn("request cannot be processed and stays as it is",
+				zap.Uint64("id", a.ID), zap.String("request", a.PHID), zap.String("hook", a.HookPHID),
+				zap.String("reason", "Its status, its result or the time of its last call is none that Phorge writes."))
+		}
+	}
 }
 
 // matchHooks starts feeds for new hooks and tells those of hooks that are gone.

@@ -12,8 +12,15 @@ import (
 // any number of finished rows, on a table without an index on status.
 const (
 	newestSQL = "SELECT COALESCE(MAX(id), 0) FROM herald_webhookrequest"
-	sinceSQL  = "SELECT id, webhookPHID FROM herald_webhookrequest WHERE id > ? ORDER BY id LIMIT ?"
-	dueSQL    = `
+	// A row is strange that no rule will ever send or end: an unknown status, an
+	// unknown result, a failure more than a day ahead of the database's clock.
+	sinceSQL = `
+SELECT id, phid, webhookPHID,
+       status NOT IN ('queued', 'sent', 'failed')
+       OR (status = 'queued' AND lastRequestResult NOT IN ('none', 'fail'))
+       OR (status = 'queued' AND lastRequestResult = 'fail' AND lastRequestEpoch > UNIX_TIMESTAMP() + 86400)
+  FROM herald_webhookrequest WHERE id > ? ORDER BY id LIMIT ?`
+	dueSQL = `
 SELECT id, phid, dateModified, dateModified > lastRequestEpoch + 2,
        dateModified + ? <= UNIX_TIMESTAMP()
   FROM herald_webhookrequest
@@ -29,8 +36,10 @@ SELECT COUNT(*) FROM herald_webhookrequest
 
 // Arrival is a row above the watermark: which hook has new work.
 type Arrival struct {
-	ID       uint64
-	HookPHID string
+	ID             uint64
+	PHID, HookPHID string
+	// Strange: the row's status, result or time is none that Waybill knows.
+	Strange bool
 }
 
 // Newest returns the highest request id, 0 for an empty table.
@@ -52,7 +61,7 @@ func (d *DB) Since(ctx context.Context, watermark uint64, limit int) ([]Arrival,
 	if err != nil {
 		return nil, fmt.Errorf("poll for requests: %w", err)
 	}
-	return collect(rows, func(a *Arrival) error { return rows.Scan(&a.ID, &a.HookPHID) })
+	return collect(rows, func(a *Arrival) error { return rows.Scan(&a.ID, &a.PHID, &a.HookPHID, &a.Strange) })
 }
 
 // Due returns a hook's failed rows whose backoff is over, the longest due
