@@ -41,10 +41,11 @@ var floors = map[string]int{
 
 	// For tests; nothing but tests may import it, see testOnly.
 	"internal/devstack/stacktest": 2,
+	"internal/sourcetest":         0,
 }
 
 // testOnly packages may not be imported by anything that ends in a binary.
-var testOnly = map[string]bool{"internal/devstack/stacktest": true}
+var testOnly = map[string]bool{"internal/devstack/stacktest": true, "internal/sourcetest": true}
 
 // source is one parsed file and the package directory it stands in.
 type source struct {

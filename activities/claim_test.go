@@ -2,41 +2,23 @@ package activities_test
 
 import (
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"reflect"
-	"strconv"
 	"testing"
 	"time"
 
 	"waybill/activities"
 	"waybill/internal/herald"
+	"waybill/internal/sourcetest"
 )
 
 // constants are the values of a type as types.go declares them, so that a new
 // state without a row in the tables below is noticed.
 func constants(t *testing.T, typeName string) map[string]bool {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "types.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]bool{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == typeName {
-			v, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[v] = true
-		}
-		return true
-	})
+	for _, v := range sourcetest.Constants(t, "types.go", typeName) {
+		found[v] = true
+	}
 	return found
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"waybill/activities"
+	"waybill/internal/sourcetest"
 )
 
 // slowly delivers each row after a while.
@@ -161,7 +162,7 @@ func TestEveryEndOfAnAttempt(t *testing.T) {
 		activities.Lost:        {notOwnedRest, notOwnedRest},
 		"":                     {troubleRest, troubleRest},
 	}
-	for _, name := range append(constants(t, "../activities/types.go", "ClaimState"), "") {
+	for _, name := range append(sourcetest.Constants(t, "../activities/types.go", "ClaimState"), "") {
 		want, ok := table[activities.ClaimState(name)]
 		if !ok {
 			t.Errorf("the table lacks %q", name)

@@ -2,45 +2,13 @@ package starter
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"waybill/activities"
 	"waybill/internal/herald"
 )
-
-// constants returns the string constants of a type, read from its source, so
-// that a table over them is known to be total.
-func constants(t *testing.T, file, typeName string) (values []string) {
-	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == typeName {
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			values = append(values, value)
-		}
-		return true
-	})
-	if len(values) == 0 {
-		t.Fatalf("%s has no constants of type %s", file, typeName)
-	}
-	return values
-}
 
 // due is a row whose retry is due.
 var due = row{Candidate: herald.Candidate{Retry: true}}
@@ -119,6 +87,24 @@ func TestLateCommitsBelowTheWatermark(t *testing.T) {
 		w.change(func() { late.hidden = false })
 		w.wait(sweepEvery)
 		w.expect("b/1", "a/late")
+	})
+}
+
+// Rows in a state that nobody knows are reported once each, those that were
+// there before the start too, and hold nothing up.
+func TestStrangeRowsAreReportedOnce(t *testing.T) {
+	play(t, func(w *world, _ *Config) {
+		w.hooks = []string{"a"}
+		w.addAs(row{odd: true, done: true}, "a/before")
+	}, func(w *world) {
+		w.wait(3 * sweepEvery)
+		w.addAs(row{odd: true, done: true}, "a/after")
+		w.add("a/good")
+		w.wait(sweepSteps * sweepEvery)
+		w.expect("a/good")
+		if n := w.logged("cannot be processed"); n != 2 {
+			t.Errorf("%d reports of two rows", n)
+		}
 	})
 }
 

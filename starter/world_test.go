@@ -29,6 +29,7 @@ type row struct {
 	herald.Candidate
 	hidden bool // not committed yet
 	silent bool // a poll does not see it: it was there before
+	odd    bool // in a state that nobody knows
 	done   bool
 }
 
@@ -232,7 +233,7 @@ func (w *world) Since(_ context.Context, mark uint64, limit int) (out []heralddb
 	defer w.mu.Unlock()
 	for _, r := range w.rows {
 		if r.ID > mark && !r.hidden && !r.silent && len(out) < limit {
-			out = append(out, heralddb.Arrival{ID: r.ID, HookPHID: r.HookPHID})
+			out = append(out, heralddb.Arrival{ID: r.ID, PHID: r.PHID, HookPHID: r.HookPHID, Strange: r.odd})
 		}
 	}
 	return out, err

@@ -7,6 +7,7 @@ import (
 
 	"waybill/activities"
 	"waybill/internal/herald"
+	"waybill/internal/sourcetest"
 	"waybill/workflows"
 )
 
@@ -40,7 +41,7 @@ func TestEveryClaimState(t *testing.T) {
 		activities.Busy:          {verdict{end: workflows.Deferred}, verdict{wait: stated}},
 		activities.Lost:          {verdict{end: workflows.Deferred}, verdict{wait: stated}},
 	}
-	for _, name := range constants(t, "../activities/types.go", "ClaimState") {
+	for _, name := range sourcetest.Constants(t, "../activities/types.go", "ClaimState") {
 		state := activities.ClaimState(name)
 		want, ok := table[state]
 		if !ok {
@@ -127,7 +128,7 @@ func TestEverySendState(t *testing.T) {
 		activities.Unknown:   {wait: stated},
 		activities.Unsent:    {wait: stated},
 	}
-	for _, name := range constants(t, "../activities/types.go", "SendState") {
+	for _, name := range sourcetest.Constants(t, "../activities/types.go", "SendState") {
 		want, ok := table[activities.SendState(name)]
 		if !ok {
 			t.Errorf("the table lacks %q", name)
@@ -191,7 +192,7 @@ func TestEveryWriteBackOutcome(t *testing.T) {
 	table := map[herald.WriteOutcome]workflows.Outcome{
 		herald.Written: workflows.Delivered, herald.Collected: workflows.Gone, herald.Fenced: workflows.Overtaken,
 	}
-	for _, name := range constants(t, "../internal/herald/attempt.go", "WriteOutcome") {
+	for _, name := range sourcetest.Constants(t, "../internal/herald/attempt.go", "WriteOutcome") {
 		outcome := herald.WriteOutcome(name)
 		want, ok := table[outcome]
 		if !ok {

@@ -2,11 +2,7 @@ package workflows_test
 
 import (
 	"context"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -192,32 +188,4 @@ func sends(c ...activities.SendResult) (out []func() (activities.SendResult, err
 		out = append(out, answer(v))
 	}
 	return out
-}
-
-// constants returns the string constants of a type, read from its source, so
-// that a table over them is known to be total.
-func constants(t *testing.T, file, typeName string) (values []string) {
-	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == typeName {
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			values = append(values, value)
-		}
-		return true
-	})
-	if len(values) == 0 {
-		t.Fatalf("%s has no constants of type %s", file, typeName)
-	}
-	return values
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,8 +25,9 @@ func (s *demoStack) welcome() {
   log         %s
 
 Try, in another terminal in this folder:
-  1. Look at the failing hook's request in the Web UI: its attempts, and the
-     timer that says what it waits for.
+  1. Open a request of the failing hook: its attempts, and the timer that says
+     what it waits for.
+       %s
   2. Pause the healthy hook, watch it fall silent, and resume it:
        %s workflow signal --name pause \
          --workflow-id hook/%s --input '"lunch"'
@@ -36,7 +38,17 @@ Try, in another terminal in this folder:
 Four hooks: healthy answers at once, slow takes two seconds, failing says 503,
 hanging never answers. Deliveries, as the receiver sees them (Ctrl-C ends it):
 `,
-		s.temporal.UI(), devAPI, devAPI, filepath.Join(devDir, "serve.log"), s.bin, healthy.PHID, environmentFile())
+		s.temporal.UI(), devAPI, devAPI, filepath.Join(devDir, "serve.log"), s.requests("failing"), s.bin, healthy.PHID, environmentFile())
+}
+
+// requests is the Web UI's list of one hook's requests.
+func (s *demoStack) requests(name string) string {
+	for _, h := range s.demo.Hooks() {
+		if h.Name == name {
+			return s.temporal.UI() + "?query=" + url.QueryEscape("WaybillHook='"+h.PHID+"'")
+		}
+	}
+	return s.temporal.UI()
 }
 
 func environmentFile() string { return filepath.Join(devDir, "env") }

@@ -133,6 +133,9 @@ func (t *Temporal) launch(ctx context.Context) error {
 		if try == startTries || !errors.Is(err, ErrPortInUse) && !errors.Is(err, ErrExited) {
 			return err
 		}
+		if t.cfg.Port == 0 && t.proc == nil {
+			t.port = 0 // nobody knows it yet; a restart must come back on its own
+		}
 	}
 }
 

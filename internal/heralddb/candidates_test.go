@@ -198,3 +198,31 @@ func TestSinceReadsOnInOrder(t *testing.T) {
 		t.Errorf("waiting %v, want %v", waiting, want)
 	}
 }
+
+// Every status with every result: strange is what no rule will send or end.
+func TestSinceKnowsStrangeRows(t *testing.T) {
+	f := newFixture(t)
+	want := map[uint64]bool{}
+	for _, status := range []string{"queued", "sent", "failed", "QUEUED", "zzz"} {
+		for _, result := range []string{"none", "okay", "fail", "zzz"} {
+			known := status == "sent" || status == "failed" || status == "queued" && (result == "none" || result == "fail")
+			want[uint64(f.insert(devstack.Row{Status: status, LastResult: result}).ID)] = !known
+		}
+	}
+	day := int64(24 * 60 * 60)
+	failed := devstack.Row{Status: "queued", LastResult: "fail"}
+	failed.LastEpoch = now + day
+	want[uint64(f.insert(failed).ID)] = false
+	failed.LastEpoch = now + day + 1
+	want[uint64(f.insert(failed).ID)] = true
+	rows, err := f.at(now).Since(t.Context(), 0, 100)
+	f.must(err)
+	if len(rows) != len(want) {
+		t.Fatalf("%d rows, want %d", len(rows), len(want))
+	}
+	for _, a := range rows {
+		if a.Strange != want[a.ID] || a.PHID == "" {
+			t.Errorf("row %d: %+v, want strange %v", a.ID, a, want[a.ID])
+		}
+	}
+}
