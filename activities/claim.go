@@ -68,7 +68,7 @@ func (h *Herald) claim(ctx context.Context, in ClaimInput, pass *Pass, refusal C
 	if pass == nil {
 		return refusal, nil
 	}
-	if end := h.leased(s); end.State != "" {
+	if end := h.leased(s, pass.Since); end.State != "" {
 		return end, nil
 	}
 	if hold, err := h.held(ctx, in, s); err != nil || hold.State != "" {
@@ -79,14 +79,14 @@ func (h *Herald) claim(ctx context.Context, in ClaimInput, pass *Pass, refusal C
 }
 
 // leased says that somebody's claim on the row must still be respected: by the
-// database's clock or by how long this process has seen it. The zero result:
-// there is none.
-func (h *Herald) leased(s herald.Snapshot) ClaimResult {
+// database's clock or by how long this process knows of it; since is when it
+// got the hook's lock. The zero result: there is none.
+func (h *Herald) leased(s herald.Snapshot, since time.Time) ClaimResult {
 	r := s.Request
 	if !r.Claimed() {
 		return ClaimResult{}
 	}
-	age, void := h.sightings.age(r.ID, r.Modified, h.Clock())
+	age, void := h.sightings.age(herald.Claim{ID: r.ID, Version: r.Modified}, since, h.Clock())
 	if void {
 		return ClaimResult{}
 	}
@@ -147,6 +147,7 @@ func (h *Herald) take(ctx context.Context, r herald.Request, ready *held) (Claim
 		return lost("Another claim was faster, or the hook's lock is no longer held."), nil
 	}
 	ready.claim = c
+	h.sightings.own(c, ready.begun)
 	life := h.Rules.useWithin() - h.Clock().Sub(ready.begun)
 	if life <= 0 {
 		h.sightings.void(c)

@@ -58,7 +58,7 @@ type meter interface {
 	// unknown.
 	Attempt(outcome string, took time.Duration)
 	// WriteBacksWaiting is +1 when a known result could not be written, and -1
-	// when this process has seen it through or lost the hook.
+	// when this process has seen it through.
 	WriteBacksWaiting(delta int)
 }
 
@@ -70,6 +70,9 @@ type Pass struct {
 	Fast bool
 	// Lock is what the claim must find held.
 	Lock herald.Lock
+	// Since is when this process got the hook's lock: claims on its rows that
+	// are not this process's own were made before.
+	Since time.Time
 	// Lost is closed when ownership of the hook is lost.
 	Lost <-chan struct{}
 	// Owned asks once more, by the monotonic clock.

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -61,7 +62,7 @@ func settings(hook *herald.Hook) (herald.Target, string) {
 // be in flight its own end goes first, or a 2xx could be recorded as a failure.
 func (h *Herald) misconfigured(ctx context.Context, s herald.Snapshot, p herald.Properties, flaw string) (ClaimResult, error) {
 	r := s.Request
-	if end := h.leased(s); end.State != "" {
+	if end := h.leased(s, time.Time{}); end.State != "" {
 		return end, nil
 	}
 	v := herald.HookFailure(flaw)

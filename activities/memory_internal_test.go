@@ -42,7 +42,7 @@ func TestSightingsAndReportsAreBounded(t *testing.T) {
 	var r reports
 	now := time.Unix(0, 0)
 	for i := range uint64(3 * generation) {
-		s.age(i, 1, now)
+		s.age(herald.Claim{ID: i, Version: 1}, time.Time{}, now)
 		s.void(herald.Claim{ID: i + 1<<40, Version: 1})
 		r.first(i, 1)
 	}
@@ -57,9 +57,10 @@ func TestSightingsAndReportsAreBounded(t *testing.T) {
 func TestSightings(t *testing.T) {
 	var s sightings
 	now := time.Unix(1000, 0)
+	var since time.Time
 	check := func(version int64, at time.Time, want time.Duration, wantVoid bool) {
 		t.Helper()
-		if age, void := s.age(7, version, at); void != wantVoid || (!void && age != want) {
+		if age, void := s.age(herald.Claim{ID: 7, Version: version}, since, at); void != wantVoid || (!void && age != want) {
 			t.Errorf("version %d: age %s, void %v, want %s, %v", version, age, void, want, wantVoid)
 		}
 	}
@@ -69,6 +70,12 @@ func TestSightings(t *testing.T) {
 	s.void(herald.Claim{ID: 7, Version: 2})
 	check(2, now.Add(11*time.Second), 0, true)
 	check(3, now.Add(12*time.Second), 0, false) // void is one claim, not the row
+	// Nobody else has claimed since the lock was taken.
+	since = now.Add(-time.Minute)
+	check(3, now.Add(13*time.Second), time.Second, false)
+	check(4, now.Add(14*time.Second), 74*time.Second, false)
+	s.own(herald.Claim{ID: 7, Version: 5}, now.Add(15*time.Second))
+	check(5, now.Add(20*time.Second), 5*time.Second, false)
 }
 
 func TestRules(t *testing.T) {

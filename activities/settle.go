@@ -39,17 +39,14 @@ func (h *Herald) done(a *attempt) {
 // tries to write it meanwhile, beside the WriteBack that travels through
 // Temporal. Without the hold the lock could be handed over while the row still
 // says queued, and Phorge, or this process after the lease, would send it
-// again. Losing the hook ends it: the fence is what is left then.
+// again. Losing the hook does not end it: the fence protects whoever has the
+// hook by then.
 func (h *Herald) settle(a *attempt) {
 	h.Meter.WriteBacksWaiting(1)
 	defer h.Meter.WriteBacksWaiting(-1)
 	defer h.done(a)
 	for rest := rewriteAfter; ; rest = min(2*rest, rewriteMost) {
-		select {
-		case <-a.claim.pass.Lost:
-			return
-		case <-time.After(rest):
-		}
+		<-time.After(rest)
 		if out, err := h.finish(context.Background(), a.write()); err == nil {
 			h.logSettled(a, out)
 			return

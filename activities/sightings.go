@@ -7,7 +7,7 @@ import (
 	"waybill/internal/herald"
 )
 
-// sighting is when this process first saw a claim of somebody's on a row.
+// sighting is since when a claim is known to stand on a row.
 type sighting struct {
 	version int64
 	first   time.Time
@@ -23,17 +23,29 @@ type sightings struct {
 	seen recent[sighting]
 }
 
-// age says how long the claim has been seen on the row, starting now if it is
-// new. A void claim has no age: nobody need wait for it.
-func (s *sightings) age(id uint64, version int64, now time.Time) (age time.Duration, void bool) {
+// age says how long the claim is known to have stood, at the moment now. One
+// that has not been seen before has stood at least since the hook's lock was
+// taken: nobody else could claim from then on. The zero since means that there
+// is no such moment. A void claim has no age: nobody need wait for it.
+func (s *sightings) age(c herald.Claim, since, now time.Time) (age time.Duration, void bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen, ok := s.seen.get(id)
-	if !ok || seen.version != version {
-		seen = sighting{version: version, first: now}
-		s.seen.set(id, seen)
+	seen, ok := s.seen.get(c.ID)
+	if !ok || seen.version != c.Version {
+		seen = sighting{version: c.Version, first: now}
+		if !since.IsZero() {
+			seen.first = since
+		}
+		s.seen.set(c.ID, seen)
 	}
 	return now.Sub(seen.first), seen.void
+}
+
+// own records a claim of this process's own, which stands since begun.
+func (s *sightings) own(c herald.Claim, begun time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.set(c.ID, sighting{version: c.Version, first: begun})
 }
 
 // void records that the claim sent nothing, so that nobody waits for it.

@@ -54,7 +54,7 @@ func (f *feed) attempt(ctx context.Context, c herald.Candidate) (time.Duration, 
 		f.reread(c)
 		return troubleRest, true
 	}
-	if f.starter.cfg.Watch {
+	if watch := f.starter.cfg.Watch; watch != nil && watch(f.hook) {
 		defer f.watching(ctx, c, run)()
 	}
 	timeout := time.NewTimer(f.starter.cfg.AttemptWithin)

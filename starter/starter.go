@@ -76,7 +76,7 @@ type pauses interface {
 	Pauses(ctx context.Context) ([]herald.Pause, error)
 }
 
-// Config is what a Starter needs; every field but Register is required.
+// Config is what a Starter needs; every field but Register and Watch is required.
 type Config struct {
 	Queue    queue
 	Owner    owner
@@ -94,9 +94,9 @@ type Config struct {
 	// on by its feed: a lease, after which the row is a candidate again. An end
 	// is not heard of when it happened in another process.
 	AttemptWithin time.Duration
-	// Watch says that attempts end in other processes, so that their ends must
-	// be looked for.
-	Watch bool
+	// Watch says whether the attempts to a hook end in other processes, so that
+	// their ends must be looked for; nil: none do.
+	Watch func(hookPHID string) bool
 	Log   *zap.Logger
 	Clock func() time.Time
 }

@@ -164,7 +164,7 @@ func TestTheEndComesAtOnce(t *testing.T) {
 	for name, prepare := range map[string]func(*world, *Config){
 		"idle":              func(*world, *Config) {},
 		"in an attempt":     func(w *world, _ *Config) { w.attempt = slowly(20 * time.Second); w.add("a/1") },
-		"watching":          func(w *world, c *Config) { c.Watch, w.attempt = true, slowly(never); w.add("a/1") },
+		"watching":          func(w *world, c *Config) { c.Watch, w.attempt = always, slowly(never); w.add("a/1") },
 		"waiting for room":  func(w *world, _ *Config) { w.room = make(chan struct{}); w.add("a/1") },
 		"while not owned":   func(w *world, _ *Config) { w.unowned["a"] = true },
 		"with Temporal off": func(w *world, _ *Config) { w.broken["execute"] = errAway },
@@ -194,7 +194,7 @@ func inAnotherProcess(w *world) func(*row) (activities.Ended, time.Duration) {
 func TestWatchedAttempts(t *testing.T) {
 	t.Run("completed", func(t *testing.T) {
 		play(t, func(w *world, c *Config) {
-			c.Watch, w.hooks, w.attempt = true, []string{"a"}, slowly(never)
+			c.Watch, w.hooks, w.attempt = always, []string{"a"}, slowly(never)
 			w.result = func(string) (workflows.RequestResult, error) {
 				return workflows.RequestResult{State: activities.Won}, nil
 			}
@@ -203,7 +203,7 @@ func TestWatchedAttempts(t *testing.T) {
 	})
 	t.Run("will be tried again", func(t *testing.T) {
 		play(t, func(w *world, c *Config) {
-			c.Watch, w.hooks, w.attempt = true, []string{"a"}, inAnotherProcess(w)
+			c.Watch, w.hooks, w.attempt = always, []string{"a"}, inAnotherProcess(w)
 			w.add("a/1", "a/2")
 		}, func(w *world) {
 			w.wait(2 * watchEvery)
@@ -212,7 +212,7 @@ func TestWatchedAttempts(t *testing.T) {
 	})
 	t.Run("lost to the server", func(t *testing.T) {
 		play(t, func(w *world, c *Config) {
-			c.Watch, w.hooks, w.attempt = true, []string{"a"}, inAnotherProcess(w)
+			c.Watch, w.hooks, w.attempt = always, []string{"a"}, inAnotherProcess(w)
 			w.result = func(string) (workflows.RequestResult, error) { return workflows.RequestResult{}, errAway }
 			w.broken["unchanged"] = errAway
 			w.add("a/1", "a/2")
@@ -225,7 +225,7 @@ func TestWatchedAttempts(t *testing.T) {
 	})
 	t.Run("breaker", func(t *testing.T) {
 		play(t, func(w *world, c *Config) {
-			c.Watch, w.hooks = true, []string{"a"}
+			c.Watch, w.hooks = always, []string{"a"}
 			w.attempt = func(*row) (activities.Ended, time.Duration) { return activities.Ended{}, never }
 			w.result = func(string) (workflows.RequestResult, error) {
 				return workflows.RequestResult{State: activities.BreakerOpen, Wait: 40 * time.Second}, nil
@@ -258,3 +258,6 @@ func TestNotesSayTheFirstAndTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// always watches every hook's attempts.
+func always(string) bool { return true }

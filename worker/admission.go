@@ -94,11 +94,11 @@ func (o *Ownership) tenure(ctx context.Context, hookPHID string) (*tenure, activ
 func (o *Ownership) pass(hookPHID string, t *tenure, release func()) *activities.Pass {
 	var once sync.Once
 	return &activities.Pass{
-		Queue: o.cfg.Queue, Fast: o.isFast(hookPHID), Lock: t.lock, Lost: t.lost,
+		Queue: o.cfg.Queue, Fast: o.isFast(hookPHID), Lock: t.lock, Since: t.since, Lost: t.lost,
 		Owned: func() bool { return o.stillOwned(hookPHID, t) },
 		Done: func(took time.Duration) {
 			once.Do(func() {
-				o.used(hookPHID, t, took)
+				o.used(hookPHID, took)
 				t.slot.leave()
 				release()
 			})
@@ -114,10 +114,13 @@ func (o *Ownership) stillOwned(hookPHID string, t *tenure) bool {
 }
 
 // used remembers when a hook was last written about and how fast it answered.
-func (o *Ownership) used(hookPHID string, t *tenure, took time.Duration) {
+// The write may be the last one of a lost tenure: the lock is held for it too.
+func (o *Ownership) used(hookPHID string, took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.lastUse, t.used = o.cfg.Clock(), true
+	if t := o.tenures[hookPHID]; t != nil {
+		t.lastUse, t.used = o.cfg.Clock(), true
+	}
 	if took > 0 {
 		o.speeds[hookPHID] = took < fastWithin
 	}

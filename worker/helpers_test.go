@@ -149,8 +149,8 @@ func (s *site) start(name string, change func(*OwnershipConfig)) *process {
 	p := &process{site: s, clock: &clock{}, logs: logs, done: make(chan struct{})}
 	cfg := OwnershipConfig{
 		LockDSN: stacktest.MariaDB(s.t).Root(), SameServer: true, Namespace: s.namespace,
-		Instance: name, Queue: "waybill/" + name, Lease: lease, MaxInFlight: 2, MaxSlow: 2,
-		Hooks: s.list, Records: s.ledger, Log: zap.New(core), Clock: p.clock.now,
+		Instance: name, Queue: "waybill/" + name, Lease: lease, Hold: HoldAfter, MaxInFlight: 2, MaxSlow: 2,
+		Hooks: s.list, Records: s.ledger, Sessions: s.ledger, Log: zap.New(core), Clock: p.clock.now,
 	}
 	if change != nil {
 		change(&cfg)

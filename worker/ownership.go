@@ -14,11 +14,12 @@ import (
 	"waybill/internal/ledger"
 )
 
+// HoldAfter is how long a lock is kept after the last write about its hook:
+// Phorge checks "queued" before it asks for the lock, and not again.
+const HoldAfter = 5 * time.Second
+
 // Times of ownership.
 const (
-	// holdAfter is how long a lock is kept after the last write: Phorge checks
-	// "queued" before it asks for the lock, and not again (design, crash rules).
-	holdAfter = 5 * time.Second
 	// pingEvery keeps the lock session alive; validFor is how long one answer
 	// counts, well before the server could have dropped the session.
 	pingEvery = time.Second
@@ -33,10 +34,24 @@ const (
 type records interface {
 	Acquired(ctx context.Context, o ledger.Owner) (clean bool, err error)
 	Released(ctx context.Context, o ledger.Owner) error
-	OwnerOf(ctx context.Context, hookPHID string) (*ledger.Owner, error)
+	owners
 }
 
-// OwnershipConfig is what owning hooks needs; every field but Ended is required.
+// owners reads those records.
+type owners interface {
+	OwnerOf(ctx context.Context, hookPHID string) (*ledger.Owner, error)
+	Owners(ctx context.Context) ([]ledger.Owner, error)
+}
+
+// sessions is where processes that own hooks find each other.
+type sessions interface {
+	Joined(ctx context.Context, s ledger.Session) error
+	Left(ctx context.Context, s ledger.Session) error
+	Sessions(ctx context.Context) ([]ledger.Session, error)
+}
+
+// OwnershipConfig is what owning hooks needs; every field but Feeds, Hold and
+// Ended is required.
 type OwnershipConfig struct {
 	// LockDSN is the server where Phorge's locks live; SameServer says that the
 	// herald database is there too, so that claims can check the lock.
@@ -45,21 +60,27 @@ type OwnershipConfig struct {
 	Namespace  string
 	// Instance names this run of the process, Queue is its own task queue.
 	Instance, Queue string
-	Lease           time.Duration
+	// Feeds says that this process looks for its hooks' work itself.
+	Feeds bool
+	Lease time.Duration
+	// Hold is how long a lock is kept after the last write: HoldAfter, or 0
+	// where no worker of Phorge's is there to be overtaken.
+	Hold time.Duration
 	// MaxInFlight bounds attempts to receivers that answer fast, MaxSlow those
 	// to slow and unknown ones.
 	MaxInFlight, MaxSlow int
 	Hooks                func(ctx context.Context) ([]string, error)
 	Records              records
+	Sessions             sessions
 	Ended                func(activities.Ended)
 	Log                  *zap.Logger
 	Clock                func() time.Time
 }
 
-// Ownership holds the locks of hooks on one session, as Phorge's own worker
-// does for the length of a call: whoever has a hook's lock is the only one to
-// call it. It admits one attempt at a time to a hook, and loses all hooks at
-// once with the session.
+// Ownership holds the locks of its share of the hooks on one session, as
+// Phorge's own worker does for the length of a call: whoever has a hook's lock
+// is the only one to call it. It admits one attempt at a time to a hook, and
+// loses all hooks at once with the session.
 type Ownership struct {
 	cfg  OwnershipConfig
 	fast *semaphore.Weighted
@@ -68,6 +89,7 @@ type Ownership struct {
 
 	mu       sync.Mutex
 	tenures  map[string]*tenure
+	slots    map[string]*slot // they outlive tenures, as attempts may
 	speeds   map[string]bool
 	valid    time.Time
 	stopping bool
@@ -76,10 +98,11 @@ type Ownership struct {
 
 // tenure is the time during which this process owns one hook.
 type tenure struct {
-	slot    slot
+	slot    *slot
 	lost    chan struct{} // closed when ownership is lost
 	name    string        // of the lock
 	lock    herald.Lock   // what claims check, where they can
+	since   time.Time     // when the lock was taken
 	from    time.Time     // nothing is sent before
 	lastUse time.Time     // the last write about the hook
 	used    bool
@@ -92,7 +115,7 @@ func NewOwnership(cfg OwnershipConfig) *Ownership {
 		cfg: cfg, wake: make(chan struct{}, 1), problem: "the lock session is not open yet",
 		fast:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
 		slow:    semaphore.NewWeighted(int64(cfg.MaxSlow)),
-		tenures: map[string]*tenure{}, speeds: map[string]bool{},
+		tenures: map[string]*tenure{}, slots: map[string]*slot{}, speeds: map[string]bool{},
 	}
 }
 
@@ -163,7 +186,7 @@ func (o *Ownership) has(hook string) bool {
 // begin starts a tenure under a lock that was just taken and recorded.
 func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
 	now := o.cfg.Clock()
-	t := &tenure{lost: make(chan struct{}), from: now, name: lock}
+	t := &tenure{lost: make(chan struct{}), since: now, from: now, name: lock}
 	if o.cfg.SameServer {
 		t.lock = herald.Lock{Name: lock, Connection: connection}
 	}
@@ -172,18 +195,11 @@ func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.tenures[hook] = t
-}
-
-// leave stops admission to the hooks that which names.
-func (o *Ownership) leave(which func(hook string) bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for hook, t := range o.tenures {
-		if which(hook) {
-			t.leaving = true
-		}
+	if o.slots[hook] == nil {
+		o.slots[hook] = &slot{}
 	}
+	t.slot = o.slots[hook]
+	o.tenures[hook] = t
 }
 
 // quiet lists the hooks being left that nothing holds any more: no attempt (one
@@ -194,7 +210,7 @@ func (o *Ownership) quiet() map[string]*tenure {
 	defer o.mu.Unlock()
 	out := map[string]*tenure{}
 	for hook, t := range o.tenures {
-		if t.leaving && t.slot.idle() && (!t.used || o.cfg.Clock().Sub(t.lastUse) >= holdAfter) {
+		if t.leaving && t.slot.idle() && (!t.used || o.cfg.Clock().Sub(t.lastUse) >= o.cfg.Hold) {
 			out[hook] = t
 		}
 	}

@@ -2,6 +2,9 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,6 +19,9 @@ import (
 type round struct {
 	o      *Ownership
 	s      *heralddb.LockSession
+	me     ledger.Session
+	joined bool
+	number int
 	pinged time.Time
 	// unrecorded is why owner records could not be written in this round.
 	unrecorded error
@@ -27,8 +33,10 @@ func (r *round) run(ctx context.Context) error {
 	if err := r.keep(); err != nil {
 		return err
 	}
-	if err := r.match(ctx); err != nil {
-		return err
+	if r.join(); r.joined {
+		if err := r.match(ctx); err != nil {
+			return err
+		}
 	}
 	if r.unclean > 0 {
 		r.o.cfg.Log.Warn("hooks taken over from owners that did not hand them over, sending begins when their claims have run out",
@@ -40,6 +48,33 @@ func (r *round) run(ctx context.Context) error {
 		r.o.report("", nil)
 	}
 	return r.releaseIdle()
+}
+
+// open takes the lock that shows this session alive.
+func (r *round) open() error {
+	r.me = ledger.Session{Instance: r.o.cfg.Instance, AliveLock: "waybill-alive-" + rand.Text(), Feeds: r.o.cfg.Feeds}
+	got, err := r.s.Acquire(context.Background(), r.me.AliveLock)
+	if err == nil && !got {
+		err = errors.New("the lock that shows this process alive is taken")
+	}
+	return err
+}
+
+// join makes the session known to the others, which leave it its share.
+func (r *round) join() {
+	if r.joined {
+		return
+	}
+	_, r.unrecorded = bounded(func(ctx context.Context) (any, error) { return nil, r.o.cfg.Sessions.Joined(ctx, r.me) })
+	r.joined = r.unrecorded == nil
+}
+
+// part makes this process's hooks free for the others to count on.
+func (r *round) part() {
+	_, err := bounded(func(ctx context.Context) (any, error) { return nil, r.o.cfg.Sessions.Left(ctx, r.me) })
+	if err != nil {
+		r.o.cfg.Log.Warn("this process's end is not recorded, the others see it by its lock", zap.Error(err))
+	}
 }
 
 // keep pings and, by the moment before the ping, extends what is ours.
@@ -63,9 +98,9 @@ func (r *round) keepAlive() error {
 	return r.keep()
 }
 
-// match takes the locks of hooks that are not ours yet and lets go of those
-// that no longer exist. A lock that somebody else has (a call of Phorge's own
-// under way) is asked for again in the next round.
+// match takes this process's share of the hooks and lets go of what is above it
+// and of hooks that no longer exist. A lock that somebody else has (a call of
+// Phorge's own under way) is asked for again in the next round.
 func (r *round) match(ctx context.Context) error {
 	hooks, err := bounded(r.o.cfg.Hooks)
 	if err != nil {
@@ -73,17 +108,28 @@ func (r *round) match(ctx context.Context) error {
 		// readiness looks at that table itself.
 		return nil //nolint:nilerr // not this session's trouble
 	}
+	s, err := r.share(ctx, len(hooks))
+	if err != nil || r.unrecorded != nil {
+		return err
+	}
 	wanted := make(map[string]bool, len(hooks))
 	for _, hook := range hooks {
 		wanted[hook] = true
 	}
-	r.o.leave(func(hook string) bool { return !wanted[hook] })
+	room := r.o.settle(wanted, s.most)
+	missing := slices.DeleteFunc(hooks, r.o.has)
+	if room == 0 || len(missing) == 0 {
+		return nil
+	}
+	return r.acquireSome(ctx, r.candidates(missing, s), room)
+}
+
+// acquireSome takes at most room of the hooks' locks.
+func (r *round) acquireSome(ctx context.Context, hooks []string, room int) error {
+	before := r.o.Owned()
 	for _, hook := range hooks {
-		if ctx.Err() != nil || r.unrecorded != nil {
+		if ctx.Err() != nil || r.unrecorded != nil || r.o.Owned()-before >= room {
 			break // hand over what there is, or try again in a second
-		}
-		if r.o.has(hook) {
-			continue
 		}
 		if err := r.acquire(hook); err != nil {
 			return err

@@ -50,6 +50,9 @@ func (o *Ownership) session(ctx context.Context) error {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
 	r := &round{o: o, s: s}
+	if err := r.open(); err != nil {
+		return err
+	}
 	for {
 		if err := r.run(ctx); err != nil {
 			return err
@@ -65,10 +68,8 @@ func (o *Ownership) session(ctx context.Context) error {
 
 // handOver gives everything back at the end of the process's life.
 func (o *Ownership) handOver(r *round) error {
-	o.mu.Lock()
-	o.stopping = true
-	o.mu.Unlock()
-	o.leave(func(string) bool { return true })
+	r.part()
+	o.leaveAll()
 	deadline := time.NewTimer(o.cfg.Lease + releaseWithin)
 	defer deadline.Stop()
 	tick := time.NewTicker(releaseEvery)

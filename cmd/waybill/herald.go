@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"waybill/activities"
+	"waybill/internal/config"
 	"waybill/internal/egress"
 	"waybill/internal/heralddb"
 	"waybill/internal/ledger"
@@ -166,11 +167,14 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 	}
 	defer stop()
 	l.health.solved(starting)
-	l.logger.Info("herald lane running", zap.String("instance", instance), zap.Duration("lease", l.lease))
+	l.logger.Info("herald lane running", zap.String("instance", instance), zap.Duration("lease", l.lease),
+		zap.String("takeover", string(c.Takeover)))
 	owned := make(chan struct{})
 	go func() { defer close(owned); own.Run(ctx) }()
 	if l.roles.starter {
-		feeds := starter.New(l.starter(own, temporal, attributes))
+		there := starter.NewElsewhere(l.ledger.UnfedHooks, c.MaxInFlight+c.MaxSlow)
+		go there.Run(ctx)
+		feeds := starter.New(l.starter(starter.NewBoth(own, there), temporal, attributes))
 		own.OnEnded(feeds.Ended)
 		feeds.Run(ctx)
 	}
@@ -182,13 +186,11 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 // feedElsewhere feeds hooks that workers in other processes own.
 func (l *heraldLane) feedElsewhere(ctx context.Context, temporal client.Client, attributes bool) error {
 	c := l.config.Herald
-	owners := starter.NewElsewhere(l.ledger.OwnedHooks, c.MaxInFlight+c.MaxSlow)
-	go owners.Run(ctx)
-	cfg := l.starter(owners, temporal, attributes)
-	cfg.Watch = true
+	there := starter.NewElsewhere(l.ledger.UnfedHooks, c.MaxInFlight+c.MaxSlow)
+	go there.Run(ctx)
 	l.health.solved(starting)
 	l.logger.Info("starter running")
-	starter.New(cfg).Run(ctx)
+	starter.New(l.starter(there, temporal, attributes)).Run(ctx)
 	return nil
 }
 
@@ -197,6 +199,8 @@ type feeding interface {
 	Ready(hookPHID string) (time.Duration, bool)
 	Reserve(ctx context.Context, hookPHID string) (func(), error)
 	Wake()
+	// Watched says whether attempts to the hook end in other processes.
+	Watched(hookPHID string) bool
 }
 
 func (l *heraldLane) starter(own feeding, temporal client.Client, attributes bool) starter.Config {
@@ -205,16 +209,21 @@ func (l *heraldLane) starter(own feeding, temporal client.Client, attributes boo
 		Register: func(ctx context.Context) error {
 			return worker.Attributes(ctx, temporal, l.config.Temporal.Namespace)
 		},
-		Poll: l.config.Herald.PollInterval, AttemptWithin: l.lease, Log: l.logger, Clock: l.now,
+		Watch: own.Watched, Poll: l.config.Herald.PollInterval, AttemptWithin: l.lease, Log: l.logger, Clock: l.now,
 	}
 }
 
 func (l *heraldLane) ownership(instance, queue string) worker.OwnershipConfig {
 	c := l.config.Herald
+	hold := worker.HoldAfter
+	if c.Takeover == config.TakeoverExternal {
+		hold = 0
+	}
 	return worker.OwnershipConfig{
 		LockDSN: c.LockDSN().Driver().FormatDSN(), SameServer: c.LocksBesideRows(), Namespace: c.Namespace,
-		Instance: instance, Queue: queue, Lease: l.lease, MaxInFlight: c.MaxInFlight, MaxSlow: c.MaxSlow,
-		Hooks: l.hooks, Records: l.ledger, Log: l.logger, Clock: l.now,
+		Instance: instance, Queue: queue, Feeds: l.roles.starter, Lease: l.lease, Hold: hold,
+		MaxInFlight: c.MaxInFlight, MaxSlow: c.MaxSlow,
+		Hooks: l.hooks, Records: l.ledger, Sessions: l.ledger, Log: l.logger, Clock: l.now,
 	}
 }
 

@@ -14,9 +14,8 @@ func workerCommand(p process, do func(context.Context, job) error) *cobra.Comman
 	return &cobra.Command{
 		Use:   "worker",
 		Short: "Run only the worker",
-		Long: `Runs workflows and activities, and owns every hook whose lock is free. A second
-worker stands by and takes over hooks that become free. Needs a starter
-somewhere.`,
+		Long: `Runs workflows and activities, and owns an equal share of the hooks with the
+other workers. Needs a starter somewhere; a serve is one too.`,
 		Args: cobra.NoArgs,
 		RunE: doing(p, do),
 	}

@@ -71,6 +71,15 @@ func (s *LockSession) Release(ctx context.Context, name string) error {
 	return nil
 }
 
+// Held reports whether any session holds a lock.
+func (s *LockSession) Held(ctx context.Context, name string) (bool, error) {
+	var holder sql.NullInt64
+	if err := s.query(ctx, "SELECT IS_USED_LOCK(?)", &holder, name); err != nil {
+		return false, fmt.Errorf("look at a lock: %w", err)
+	}
+	return holder.Valid, nil
+}
+
 // Ping keeps the session alive and shows that it still is this session.
 func (s *LockSession) Ping(ctx context.Context) error {
 	var id uint64

@@ -106,3 +106,17 @@ SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM hook_pause LIMIT 1) p) +
 	}
 	return nil
 }
+
+// collect reads an answer to its end and closes it.
+func collect[T any](rows *sql.Rows, scan func(*T) error) ([]T, error) {
+	defer func() { _ = rows.Close() }()
+	var out []T
+	for rows.Next() {
+		var v T
+		if err := scan(&v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}

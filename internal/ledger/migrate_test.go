@@ -135,7 +135,7 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 
 func TestEveryMethodReportsALostDatabase(t *testing.T) {
 	gone, exec := migrated(t)
-	exec("DROP TABLE hook_pause, hook_owner")
+	exec("DROP TABLE hook_pause, hook_owner, worker_session")
 	nobody := open(t, "root:geheim@tcp(127.0.0.1:1)/x")
 	ctx := t.Context()
 	for what, l := range map[string]*ledger.Ledger{"no tables": gone, "no server": nobody} {
@@ -149,7 +149,10 @@ func TestEveryMethodReportsALostDatabase(t *testing.T) {
 			"Released":   func() error { return l.Released(ctx, ledger.Owner{}) },
 			"OwnerOf":    func() error { _, err := l.OwnerOf(ctx, "h"); return err },
 			"Owners":     func() error { _, err := l.Owners(ctx); return err },
-			"OwnedHooks": func() error { _, err := l.OwnedHooks(ctx); return err },
+			"UnfedHooks": func() error { _, err := l.UnfedHooks(ctx); return err },
+			"Joined":     func() error { return l.Joined(ctx, ledger.Session{}) },
+			"Left":       func() error { return l.Left(ctx, ledger.Session{}) },
+			"Sessions":   func() error { _, err := l.Sessions(ctx); return err },
 		} {
 			err := call()
 			if err == nil {

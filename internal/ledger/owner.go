@@ -20,20 +20,21 @@ type Owner struct {
 }
 
 // Acquired records a new owner. clean is false when the record before it was
-// neither absent nor released: its owner may still have a POST in flight.
+// another instance's and not released: that one may still have a POST in flight.
+// What an instance itself had in flight on an earlier session, it knows.
 func (l *Ledger) Acquired(ctx context.Context, o Owner) (clean bool, err error) {
 	tx, err := l.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return false, fmt.Errorf("record an owner: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	var released bool
 	err = tx.QueryRowContext(ctx,
-		"SELECT released_at IS NOT NULL FROM hook_owner WHERE hook_phid = ? FOR UPDATE", o.HookPHID).Scan(&released)
+		"SELECT released_at IS NOT NULL OR instance = ? FROM hook_owner WHERE hook_phid = ? FOR UPDATE",
+		o.Instance, o.HookPHID).Scan(&clean)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return false, fmt.Errorf("record an owner: %w", err)
 	}
-	clean = released || errors.Is(err, sql.ErrNoRows)
+	clean = clean || errors.Is(err, sql.ErrNoRows)
 	_, err = tx.ExecContext(ctx, `
 REPLACE INTO hook_owner (hook_phid, instance, task_queue, lock_connection, acquired_at, released_at)
 VALUES (?, ?, ?, ?, UTC_TIMESTAMP(3), NULL)`, o.HookPHID, o.Instance, o.TaskQueue, o.Connection)
@@ -81,24 +82,21 @@ func (l *Ledger) Owners(ctx context.Context) ([]Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list owners: %w", err)
 	}
-	defer func() { _ = rows.Close() }()
-	var out []Owner
-	for rows.Next() {
-		var o Owner
-		if err := rows.Scan(&o.HookPHID, &o.Instance, &o.TaskQueue, &o.Connection); err != nil {
-			return nil, fmt.Errorf("list owners: %w", err)
-		}
-		out = append(out, o)
-	}
-	return out, rows.Err()
+	return collect(rows, func(o *Owner) error {
+		return rows.Scan(&o.HookPHID, &o.Instance, &o.TaskQueue, &o.Connection)
+	})
 }
 
-// OwnedHooks lists the hooks that somebody owns.
-func (l *Ledger) OwnedHooks(ctx context.Context) ([]string, error) {
-	owners, err := l.Owners(ctx)
-	hooks := make([]string, 0, len(owners))
-	for _, o := range owners {
-		hooks = append(hooks, o.HookPHID)
+const unfedSQL = `
+SELECT o.hook_phid FROM hook_owner o JOIN worker_session s ON s.instance = o.instance
+ WHERE o.released_at IS NULL AND NOT s.feeds`
+
+// UnfedHooks lists the hooks whose owners do not look for work themselves: a
+// starter elsewhere has to.
+func (l *Ledger) UnfedHooks(ctx context.Context) ([]string, error) {
+	rows, err := l.pool.QueryContext(ctx, unfedSQL) //nolint:sqlclosecheck // collect closes them
+	if err != nil {
+		return nil, fmt.Errorf("list hooks without a feed: %w", err)
 	}
-	return hooks, err
+	return collect(rows, func(hook *string) error { return rows.Scan(hook) })
 }

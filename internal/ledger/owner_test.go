@@ -35,6 +35,10 @@ func TestAcquiredSaysWhetherTheHookWasHandedOver(t *testing.T) {
 			_, err2 := l.Acquired(t.Context(), again)
 			return first(err, err2, l.Released(t.Context(), again))
 		}, true},
+		{"its own, on an earlier session", func(l *ledger.Ledger) error {
+			_, err := l.Acquired(t.Context(), owner("b", 1))
+			return err
+		}, true},
 		{"a late release of the one before", func(l *ledger.Ledger) error {
 			_, err := l.Acquired(t.Context(), a)
 			_, err2 := l.Acquired(t.Context(), again)
@@ -109,10 +113,20 @@ func TestOwnersListsThoseWhoHold(t *testing.T) {
 	if err != nil || len(owners) != len(held) {
 		t.Errorf("owners %v, %v", owners, err)
 	}
-	hooks, err := l.OwnedHooks(t.Context())
-	slices.Sort(hooks)
-	if err != nil || !slices.Equal(hooks, held) {
-		t.Errorf("owned hooks %v, %v, want %v", hooks, err, held)
+	for _, s := range []struct {
+		session ledger.Session
+		want    []string
+	}{
+		{ledger.Session{Instance: "another", AliveLock: "l1"}, nil},
+		{ledger.Session{Instance: "i", AliveLock: "l2", Feeds: true}, nil},
+		{ledger.Session{Instance: "i", AliveLock: "l3"}, held},
+	} {
+		must(t, l.Joined(t.Context(), s.session))
+		hooks, err := l.UnfedHooks(t.Context())
+		slices.Sort(hooks)
+		if err != nil || !slices.Equal(hooks, s.want) {
+			t.Errorf("with %+v: hooks to feed %v, %v, want %v", s.session, hooks, err, s.want)
+		}
 	}
 	if o, err := l.OwnerOf(t.Context(), "unknown"); o != nil || err != nil {
 		t.Errorf("owner of an unknown hook: %v, %v", o, err)
