@@ -41,7 +41,7 @@ var errOpen = errors.New("the request's workflow is open")
 func (s *Starter) start(ctx context.Context, c herald.Candidate) (client.WorkflowRun, error) {
 	o := client.StartWorkflowOptions{
 		ID:                                       workflows.RequestID(c.PHID),
-		TaskQueue:                                workflows.TaskQueue,
+		TaskQueue:                                s.cfg.TaskQueue,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		EnableEagerStart:                         true,
@@ -69,7 +69,7 @@ func (s *Starter) announce(ctx context.Context, hook string) (runID string, err 
 	}
 	o := client.StartWorkflowOptions{
 		ID:                       workflows.HookID(hook),
-		TaskQueue:                workflows.TaskQueue,
+		TaskQueue:                s.cfg.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "Hook " + hook + ": pause, resume, state",

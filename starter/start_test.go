@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { stacktest.Main(m) }
 func real(t *testing.T) (*Starter, client.Client) {
 	t.Helper()
 	c := stacktest.Client(t)
-	return New(Config{Temporal: c, Attributes: true, Log: zap.NewNop(), Clock: time.Now}), c
+	return New(Config{Temporal: c, TaskQueue: "waybill-test", Attributes: true, Log: zap.NewNop(), Clock: time.Now}), c
 }
 
 func candidate(t *testing.T) herald.Candidate {
@@ -46,7 +46,7 @@ func TestStartOnARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := d.RawResponse.GetWorkflowExecutionInfo()
-	if info.GetExecution().GetWorkflowId() != "request/"+row.PHID || info.GetTaskQueue() != workflows.TaskQueue {
+	if info.GetExecution().GetWorkflowId() != "request/"+row.PHID || info.GetTaskQueue() != "waybill-test" {
 		t.Errorf("%s on %s", info.GetExecution().GetWorkflowId(), info.GetTaskQueue())
 	}
 	set := info.GetSearchAttributes().GetIndexedFields()
@@ -112,7 +112,7 @@ func TestUnknownAttributesOnARealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Temporal: c, Attributes: true, Log: zap.NewNop(), Clock: time.Now})
+	s := New(Config{Temporal: c, TaskQueue: "waybill-test", Attributes: true, Log: zap.NewNop(), Clock: time.Now})
 	// The server's other parts hear of a namespace with a delay.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

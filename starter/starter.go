@@ -88,6 +88,8 @@ type Config struct {
 	// Register makes it know them. It is called when the server turns out not
 	// to, now and then until it works; rows are started without them meanwhile.
 	Register func(ctx context.Context) error
+	// TaskQueue is where the installation's workflow tasks go.
+	TaskQueue string
 	// Poll is how often new rows are looked for.
 	Poll time.Duration
 	// AttemptWithin is when an attempt that was not heard of again is given up

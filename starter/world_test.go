@@ -86,7 +86,7 @@ func play(t *testing.T, prepare func(*world, *Config), test func(*world)) {
 		}
 		cfg := Config{
 			Queue: w, Owner: w, Pauses: w, Hooks: w.Hooks, Temporal: w, Attributes: true,
-			Poll: 100 * time.Millisecond, AttemptWithin: 30 * time.Second, Log: zap.New(core), Clock: time.Now,
+			TaskQueue: "waybill-test", Poll: 100 * time.Millisecond, AttemptWithin: 30 * time.Second, Log: zap.New(core), Clock: time.Now,
 		}
 		if prepare != nil {
 			prepare(w, &cfg)

@@ -29,8 +29,8 @@ const (
 // Options say how the Temporal workers run.
 type Options struct {
 	Client client.Client
-	// Queue is this process's own task queue.
-	Queue string
+	// Shared is the installation's task queue, Queue this process's own.
+	Shared, Queue string
 	// MaxInFlight and MaxSlow are the bounds on attempts; tasks need as much room.
 	MaxInFlight, MaxSlow int
 	// Stop bounds an orderly stop of each worker: a whole exchange, its write
@@ -47,7 +47,7 @@ type Workers struct {
 // New registers everything with two workers that do not run yet.
 func New(o Options, h *activities.Herald) *Workers {
 	slots := workflowPollers + 2*(o.MaxInFlight+o.MaxSlow)
-	shared := sdk.New(o.Client, workflows.TaskQueue, sdk.Options{
+	shared := sdk.New(o.Client, o.Shared, sdk.Options{
 		MaxConcurrentWorkflowTaskPollers:       workflowPollers,
 		MaxConcurrentWorkflowTaskExecutionSize: max(slots, 200),
 		WorkerStopTimeout:                      o.Stop,

@@ -65,7 +65,7 @@ func (p *plant) work(t *testing.T) {
 	_, counts := meter(t)
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	workers := New(Options{
-		Client: p.temporal, Queue: p.cfg.Queue, MaxInFlight: 2, MaxSlow: 2, Stop: time.Minute,
+		Client: p.temporal, Shared: shared, Queue: p.cfg.Queue, MaxInFlight: 2, MaxSlow: 2, Stop: time.Minute,
 	}, activities.NewHerald(activities.Config{
 		Rows: rows, Objects: rows, Pauses: p.site.ledger, Gate: p.Ownership,
 		Poster: Poster{Egress: egress.New(egress.Config{Policy: egress.NewPolicy(nil, loopback), Now: time.Now}), Meter: counts.Herald},
@@ -76,6 +76,9 @@ func (p *plant) work(t *testing.T) {
 	}
 	t.Cleanup(workers.Stop)
 }
+
+// shared is the task queue of the plant's installation.
+const shared = "waybill-test"
 
 // enqueue makes a row as an editor does, and runs its workflow.
 func (p *plant) enqueue(t *testing.T) client.WorkflowRun {
@@ -97,7 +100,7 @@ func (p *plant) enqueue(t *testing.T) client.WorkflowRun {
 		t.Fatal(err)
 	}
 	run, err := p.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-		ID: workflows.RequestID(phid), TaskQueue: workflows.TaskQueue, EnableEagerStart: true,
+		ID: workflows.RequestID(phid), TaskQueue: shared, EnableEagerStart: true,
 	}, workflows.Request, workflows.RequestInput{
 		Ref: activities.Ref{ID: uint64(row.ID), PHID: phid, HookPHID: p.hook.PHID},
 	})
@@ -121,7 +124,7 @@ func TestWorkersRunEverything(t *testing.T) {
 		t.Errorf("the receiver has counted %+v", got)
 	}
 	id := workflows.HookID(p.hook.PHID)
-	_, err := p.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TaskQueue},
+	_, err := p.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: shared},
 		workflows.Hook, workflows.HookInput{PHID: p.hook.PHID})
 	if err != nil {
 		t.Fatal(err)

@@ -30,9 +30,9 @@ const (
 // a database was away.
 func stubborn(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: TaskQueue, StartToCloseTimeout: pauseWithin,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: pauseRest, MaximumInterval: pauseRestLimit},
-		Summary:     summary,
+		StartToCloseTimeout: pauseWithin,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: pauseRest, MaximumInterval: pauseRestLimit},
+		Summary:             summary,
 	})
 }
 

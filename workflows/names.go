@@ -4,11 +4,27 @@
 // descriptions stand apart from it. Starters and workers import it.
 package workflows
 
-import "go.temporal.io/sdk/temporal"
+import (
+	"strings"
 
-// TaskQueue is where workflow tasks go, and activities that any process may
-// run. Tasks that only a hook's owner may run go to that owner's own queue.
-const TaskQueue = "waybill"
+	"go.temporal.io/sdk/temporal"
+)
+
+// TaskQueue is where an installation's workflow tasks go, and activities that
+// any of its processes may run. Tasks that only a hook's owner may run go to
+// that owner's own queue.
+func TaskQueue(installation string) string { return queuePrefix + installation }
+
+const queuePrefix = "waybill-"
+
+// Installation is whose task queue that is; "" when it is none of Waybill's.
+func Installation(taskQueue string) string {
+	id, ok := strings.CutPrefix(taskQueue, queuePrefix)
+	if !ok {
+		return ""
+	}
+	return id
+}
 
 // Search attributes, registered by `waybill migrate`, `serve` and `dev`.
 var (

@@ -28,6 +28,9 @@ import (
 // and in the names of task queues.
 const recorder = "recorder"
 
+// shared is the installation's task queue in histories.
+const shared = "waybill"
+
 // shape is one way for a workflow to go. Its answers are used in their order,
 // the last one again and again.
 type shape struct {
@@ -117,7 +120,7 @@ func record(t *testing.T, name string, s shape) {
 	}
 	defer c.Close()
 	r := &recording{shape: s, t: t, client: c, id: name}
-	defer r.work(workflows.TaskQueue)()
+	defer r.work(shared)()
 	defer r.work(recorder)()
 	run := r.start()
 	if s.play != nil {
@@ -150,7 +153,7 @@ func (r *recording) work(queue string) func() {
 }
 
 func (r *recording) start() client.WorkflowRun {
-	o := client.StartWorkflowOptions{ID: r.id, TaskQueue: workflows.TaskQueue}
+	o := client.StartWorkflowOptions{ID: r.id, TaskQueue: shared}
 	var run client.WorkflowRun
 	var err error
 	if r.hook {

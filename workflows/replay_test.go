@@ -73,7 +73,7 @@ func TestReplayRefusesOtherCommands(t *testing.T) {
 func TestReplayHistoriesAreNeutral(t *testing.T) {
 	field := regexp.MustCompile(`"(identity|name)":\s*"([^"]*)"`)
 	known := map[string]bool{
-		recorder: true, recorder + ":sticky": true, workflows.TaskQueue: true, "nobody": true,
+		recorder: true, recorder + ":sticky": true, shared: true, "nobody": true,
 		"Request": true, "Hook": true, "Claim": true, "Send": true, "WriteBack": true, "Pause": true, "Resume": true, "Paused": true,
 		"temporal-go": true, "history-service": true,
 	}

@@ -106,9 +106,9 @@ func (r *request) send(ctx workflow.Context, c activities.ClaimResult) activitie
 // workflow meanwhile: it runs in the attempt's disconnected context.
 func (r *request) writeBack(ctx workflow.Context, s activities.SendResult) activities.SendResult {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: TaskQueue, StartToCloseTimeout: claimWithin,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: writeBackRest, MaximumInterval: writeBackMost},
-		Summary:     fmt.Sprintf("write back %d", r.attempts),
+		StartToCloseTimeout: claimWithin,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: writeBackRest, MaximumInterval: writeBackMost},
+		Summary:             fmt.Sprintf("write back %d", r.attempts),
 	})
 	r.tellWriting(ctx)
 	var res activities.WriteBackResult

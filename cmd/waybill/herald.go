@@ -43,6 +43,7 @@ type heraldLane struct {
 	sdk    client.MetricsHandler
 	health *health
 
+	queue        string // the installation's task queue
 	openBreakers func() int
 }
 
@@ -83,12 +84,15 @@ func (l *heraldLane) run(ctx context.Context) error {
 	}
 	defer temporal.Close()
 	l.health.watch(l.checks(temporal)...)
-	switch l.roles {
-	case roles{}:
+	if l.roles == (roles{}) {
 		l.health.solved(starting)
 		<-ctx.Done()
 		return nil
-	case roles{starter: true}:
+	}
+	if !l.await(ctx, "The installation's name cannot be read", func() error { return l.name(ctx, temporal) }) {
+		return nil
+	}
+	if !l.roles.worker {
 		return l.feedElsewhere(ctx, temporal, attributes)
 	}
 	return l.work(ctx, temporal, attributes)
@@ -137,6 +141,16 @@ func (l *heraldLane) connect(ctx context.Context) (c client.Client, attributes, 
 	return c, true, true
 }
 
+// name finds the installation's task queue.
+func (l *heraldLane) name(ctx context.Context, temporal client.Client) error {
+	hooks, err := l.hooks(ctx)
+	if err != nil {
+		return err
+	}
+	l.queue, err = worker.TaskQueue(ctx, temporal, l.ledger, hooks)
+	return err
+}
+
 func (l *heraldLane) clientOptions() client.Options {
 	return client.Options{Logger: telemetry.TemporalLogger(l.logger), MetricsHandler: l.sdk}
 }
@@ -154,7 +168,7 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 	l.openBreakers = acts.OpenBreakers
 	c := l.config.Herald
 	workers := worker.New(worker.Options{
-		Client: temporal, Queue: queue, MaxInFlight: c.MaxInFlight, MaxSlow: c.MaxSlow,
+		Client: temporal, Shared: l.queue, Queue: queue, MaxInFlight: c.MaxInFlight, MaxSlow: c.MaxSlow,
 		Stop: c.DeliveryTimeout + c.WriteAllowance + stopMargin,
 	}, acts)
 	if !l.await(ctx, "Temporal does not let the workers start", workers.Start) {
@@ -167,7 +181,7 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 	}
 	defer stop()
 	l.health.solved(starting)
-	l.logger.Info("herald lane running", zap.String("instance", instance), zap.Duration("lease", l.lease),
+	l.logger.Info("herald lane running", zap.String("instance", instance), zap.String("task_queue", l.queue), zap.Duration("lease", l.lease),
 		zap.String("takeover", string(c.Takeover)))
 	owned := make(chan struct{})
 	go func() { defer close(owned); own.Run(ctx) }()
@@ -209,7 +223,7 @@ func (l *heraldLane) starter(own feeding, temporal client.Client, attributes boo
 		Register: func(ctx context.Context) error {
 			return worker.Attributes(ctx, temporal, l.config.Temporal.Namespace)
 		},
-		Watch: own.Watched, Poll: l.config.Herald.PollInterval, AttemptWithin: l.lease, Log: l.logger, Clock: l.now,
+		Watch: own.Watched, TaskQueue: l.queue, Poll: l.config.Herald.PollInterval, AttemptWithin: l.lease, Log: l.logger, Clock: l.now,
 	}
 }
 

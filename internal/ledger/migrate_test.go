@@ -135,24 +135,26 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 
 func TestEveryMethodReportsALostDatabase(t *testing.T) {
 	gone, exec := migrated(t)
-	exec("DROP TABLE hook_pause, hook_owner, worker_session")
+	exec("DROP TABLE hook_pause, hook_owner, worker_session, installation")
 	nobody := open(t, "root:geheim@tcp(127.0.0.1:1)/x")
 	ctx := t.Context()
 	for what, l := range map[string]*ledger.Ledger{"no tables": gone, "no server": nobody} {
 		for method, call := range map[string]func() error{
-			"Ping":       func() error { return l.Ping(ctx) },
-			"Paused":     func() error { _, err := l.Paused(ctx, "h"); return err },
-			"Pauses":     func() error { _, err := l.Pauses(ctx); return err },
-			"SetPause":   func() error { return l.SetPause(ctx, herald.Pause{HookPHID: "h", At: time.Unix(1, 0)}) },
-			"ClearPause": func() error { return l.ClearPause(ctx, "h") },
-			"Acquired":   func() error { _, err := l.Acquired(ctx, ledger.Owner{}); return err },
-			"Released":   func() error { return l.Released(ctx, ledger.Owner{}) },
-			"OwnerOf":    func() error { _, err := l.OwnerOf(ctx, "h"); return err },
-			"Owners":     func() error { _, err := l.Owners(ctx); return err },
-			"UnfedHooks": func() error { _, err := l.UnfedHooks(ctx); return err },
-			"Joined":     func() error { return l.Joined(ctx, ledger.Session{}) },
-			"Left":       func() error { return l.Left(ctx, ledger.Session{}) },
-			"Sessions":   func() error { _, err := l.Sessions(ctx); return err },
+			"Ping":         func() error { return l.Ping(ctx) },
+			"Paused":       func() error { _, err := l.Paused(ctx, "h"); return err },
+			"Pauses":       func() error { _, err := l.Pauses(ctx); return err },
+			"SetPause":     func() error { return l.SetPause(ctx, herald.Pause{HookPHID: "h", At: time.Unix(1, 0)}) },
+			"ClearPause":   func() error { return l.ClearPause(ctx, "h") },
+			"Acquired":     func() error { _, err := l.Acquired(ctx, ledger.Owner{}); return err },
+			"Released":     func() error { return l.Released(ctx, ledger.Owner{}) },
+			"OwnerOf":      func() error { _, err := l.OwnerOf(ctx, "h"); return err },
+			"Owners":       func() error { _, err := l.Owners(ctx); return err },
+			"UnfedHooks":   func() error { _, err := l.UnfedHooks(ctx); return err },
+			"Installation": func() error { _, err := l.Installation(ctx); return err },
+			"Name":         func() error { _, err := l.Name(ctx, "x"); return err },
+			"Joined":       func() error { return l.Joined(ctx, ledger.Session{}) },
+			"Left":         func() error { return l.Left(ctx, ledger.Session{}) },
+			"Sessions":     func() error { _, err := l.Sessions(ctx); return err },
 		} {
 			err := call()
 			if err == nil {

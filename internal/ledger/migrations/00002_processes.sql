@@ -7,5 +7,12 @@ CREATE TABLE IF NOT EXISTS worker_session (
   PRIMARY KEY (instance)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
+CREATE TABLE IF NOT EXISTS installation (
+  one  TINYINT      NOT NULL,
+  id   VARCHAR(32)  NOT NULL,
+  PRIMARY KEY (one)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
 -- +goose Down
+DROP TABLE IF EXISTS installation;
 DROP TABLE IF EXISTS worker_session;
