@@ -142,7 +142,7 @@ func (f *feed) introduce(ctx context.Context) error {
 	if !exists || (known && !doubt && f.life == life && now.Sub(f.announced) < announceEvery) {
 		return nil
 	}
-	id, err := f.starter.announce(ctx, f.hook)
+	id, err := f.starter.announce(ctx, f.hook, !known && f.idle(ctx))
 	if err != nil {
 		return err
 	}
@@ -151,6 +151,17 @@ func (f *feed) introduce(ctx context.Context) error {
 	}
 	f.announced, f.life, f.runID = now, life, id
 	return nil
+}
+
+// idle reports whether there is nothing to send for now. It keeps nothing of the
+// line, which may be another's by the time this process may send; one that
+// cannot be read is reported by who wants a row of it.
+func (f *feed) idle(ctx context.Context) bool {
+	_ = f.refill(ctx)
+	rows := len(f.heads) + len(f.due)
+	f.heads, f.due = nil, nil
+	f.lookAtDue()
+	return rows == 0
 }
 
 // inadmissible says how long to rest because this process may not send to the

@@ -23,9 +23,11 @@ const (
 	// doubtEvery is how often one hook is made sure of on behalf of all: a server
 	// that lost its state between two questions answers like before.
 	doubtEvery = 5 * time.Second
-	// announceAtOnce keeps thousands of hooks from standing between a first
-	// start and its deliveries.
+	// announceAtOnce bounds how many hooks are announced at once, and how many of
+	// them may have nothing to send: thousands of idle hooks must not stand
+	// between a start and its first deliveries.
 	announceAtOnce = 8
+	announceIdle   = 6
 )
 
 // cluster is what starting needs of Temporal.
@@ -59,14 +61,21 @@ func (s *Starter) start(ctx context.Context, c herald.Candidate) (client.Workflo
 	return run, err
 }
 
-// announce makes sure that the hook's workflow exists, and names its run.
-func (s *Starter) announce(ctx context.Context, hook string) (runID string, err error) {
-	select {
-	case s.announcing <- struct{}{}:
-		defer func() { <-s.announcing }()
-	case <-ctx.Done():
-		return "", ctx.Err()
+// announce makes sure that the hook's workflow exists, and names its run. A hook
+// with something to send does not wait behind those without.
+func (s *Starter) announce(ctx context.Context, hook string, idle bool) (runID string, err error) {
+	if idle {
+		leave, err := enter(ctx, s.idling)
+		if err != nil {
+			return "", err
+		}
+		defer leave()
 	}
+	leave, err := enter(ctx, s.announcing)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	o := client.StartWorkflowOptions{
 		ID:                       workflows.HookID(hook),
 		TaskQueue:                s.cfg.TaskQueue,
@@ -81,6 +90,16 @@ func (s *Starter) announce(ctx context.Context, hook string) (runID string, err 
 		return "", err
 	}
 	return run.GetRunID(), nil
+}
+
+// enter waits for room.
+func enter(ctx context.Context, room chan struct{}) (leave func(), err error) {
+	select {
+	case room <- struct{}{}:
+		return func() { <-room }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // execute starts a workflow, without search attributes where the server does

@@ -76,7 +76,7 @@ func TestAnnounceAndRetireOnARealServer(t *testing.T) {
 		t.Errorf("retiring a hook without a workflow: %v", err)
 	}
 	for range 2 {
-		if _, err := s.announce(t.Context(), hook); err != nil {
+		if _, err := s.announce(t.Context(), hook, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestUnknownAttributesOnARealServer(t *testing.T) {
 	// The server's other parts hear of a namespace with a delay.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, err = s.announce(ctx, "PHID-HWBH-x"); err != nil && ctx.Err() == nil; _, err = s.announce(ctx, "PHID-HWBH-x") {
+	for _, err = s.announce(ctx, "PHID-HWBH-x", false); err != nil && ctx.Err() == nil; _, err = s.announce(ctx, "PHID-HWBH-x", false) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if err != nil || s.attributes.Load() {

@@ -110,8 +110,9 @@ type Starter struct {
 	attributes atomic.Bool
 	// lives counts how often Temporal came back; it may be another one then.
 	lives atomic.Int64
-	// announcing bounds how many hooks are announced at once.
-	announcing chan struct{}
+	// announcing bounds how many hooks are announced at once, idling how many of
+	// those have nothing to send.
+	announcing, idling chan struct{}
 
 	// Only Run's goroutine touches what follows.
 	watermark uint64
@@ -129,7 +130,8 @@ type Starter struct {
 // New makes a Starter.
 func New(cfg Config) *Starter {
 	s := &Starter{
-		cfg: cfg, notes: notes{log: cfg.Log, bad: map[string]bool{}}, announcing: make(chan struct{}, announceAtOnce),
+		cfg: cfg, notes: notes{log: cfg.Log, bad: map[string]bool{}},
+		announcing: make(chan struct{}, announceAtOnce), idling: make(chan struct{}, announceIdle),
 		feeds: map[string]*feed{}, known: map[string]bool{}, paused: map[string]bool{}, told: map[string]bool{},
 	}
 	s.attributes.Store(cfg.Attributes)
