@@ -233,6 +233,7 @@ type gate struct {
 	again   []bool
 	tooks   []time.Duration
 	ended   []activities.Ended
+	since   time.Time // when the hook's lock was taken
 }
 
 func (g *gate) Admit(_ context.Context, _ activities.Ref, again bool) (*activities.Pass, activities.ClaimResult) {
@@ -248,7 +249,7 @@ func (g *gate) Admit(_ context.Context, _ activities.Ref, again bool) (*activiti
 	g.taken++
 	var once sync.Once
 	return &activities.Pass{
-		Queue: "waybill/me", Fast: true, Lock: herald.Lock{Name: "lock", Connection: 7}, Lost: g.lost,
+		Queue: "waybill/me", Fast: true, Lock: herald.Lock{Name: "lock", Connection: 7}, Since: g.since, Lost: g.lost,
 		Owned: func() bool { g.mu.Lock(); defer g.mu.Unlock(); return !g.unowned },
 		Done: func(took time.Duration) {
 			once.Do(func() {

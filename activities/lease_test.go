@@ -66,6 +66,49 @@ func TestANewProcessSeesAnOldClaimForALease(t *testing.T) {
 	w.claims(activities.Won)
 }
 
+// A new owner waits one lease from the lock, in which the claims that it finds
+// run out as well: they were made before.
+func TestANewOwnersWaitCountsForTheClaimsThatItFinds(t *testing.T) {
+	for _, tt := range []struct {
+		owned time.Duration // how long the lock is held when the row is first looked at
+		state activities.ClaimState
+		wait  time.Duration
+	}{
+		{0, activities.Leased, 30 * time.Second},
+		{20 * time.Second, activities.Leased, 10 * time.Second},
+		{30 * time.Second, activities.Won, 0},
+	} {
+		w := newWorld(t)
+		w.pass(time.Second)
+		w.foreignClaim()
+		w.gate.since = w.clock.Now()
+		w.pass(tt.owned)
+		if res := w.claims(tt.state); res.Wait != tt.wait {
+			t.Errorf("after %v: wait %v, want %v", tt.owned, res.Wait, tt.wait)
+		}
+	}
+}
+
+// What this process claimed itself, with the lock held, counts from the claim:
+// also on a lock that it has held for long.
+func TestAnOwnClaimIsRespectedHoweverLongTheLockIsHeld(t *testing.T) {
+	w := newWorld(t)
+	w.pass(time.Second)
+	w.gate.since = w.clock.Now().Add(-time.Hour)
+	w.to.answer = replies(activities.Reply{Aborted: true, Sent: true, Took: 1})
+	w.sends(w.claims(activities.Won), activities.Unknown)
+	w.pass(10 * time.Second)
+	if res := w.claims(activities.Leased); res.Wait != 20*time.Second {
+		t.Errorf("wait %v", res.Wait)
+	}
+	w.jump(time.Hour) // the database's clock alone decides nothing
+	if res := w.claims(activities.Leased); res.Wait != 20*time.Second {
+		t.Errorf("wait %v after a jump", res.Wait)
+	}
+	w.pass(20 * time.Second)
+	w.claims(activities.Won)
+}
+
 func TestAClaimAskedForAgainIsTheSame(t *testing.T) {
 	w := newWorld(t)
 	first := w.claims(activities.Won)
