@@ -139,7 +139,7 @@ func (h *Herald) take(ctx context.Context, r herald.Request, ready *held) (Claim
 	ready.begun = h.Clock()
 	c, ok, err := h.Rows.Claim(ctx, r.ID, r.Modified, ready.pass.Lock)
 	switch {
-	case errors.Is(err, herald.ErrUnclaimable):
+	case errors.Is(err, herald.ErrUnclaimable), errors.Is(err, herald.ErrNoVersion):
 		return h.untouched(r, err.Error()), nil
 	case err != nil:
 		return ClaimResult{}, err

@@ -295,3 +295,14 @@ func TestLostAcknowledgementOfAConfigurationFailure(t *testing.T) {
 		t.Errorf("row %+v", res.Row)
 	}
 }
+
+// A claim that stands without a known version is not sent, and reported.
+func TestAClaimWithoutItsVersionIsNotSent(t *testing.T) {
+	w := newWorld(t)
+	w.faults.set("claim's version", 1)
+	if res := w.claims(activities.Untouched); res.Reason != herald.ErrNoVersion.Error() {
+		t.Errorf("reason %q", res.Reason)
+	}
+	w.free()
+	w.posted(0)
+}

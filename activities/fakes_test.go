@@ -104,6 +104,9 @@ func (d *table) Claim(_ context.Context, id uint64, seen int64, _ herald.Lock) (
 	r.Modified = max(r.Modified+1, d.clock)
 	c := herald.Claim{ID: id, Version: r.Modified}
 	d.claims = append(d.claims, c)
+	if d.at("claim's version") != nil {
+		return herald.Claim{}, false, herald.ErrNoVersion
+	}
 	if err := d.at("claim after"); err != nil {
 		return herald.Claim{}, false, err
 	}

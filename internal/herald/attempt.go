@@ -12,6 +12,11 @@ var ErrGone = errors.New("the request row is gone")
 // ErrUnclaimable says that a row's values leave no room for a claim.
 var ErrUnclaimable = errors.New("dateModified is at the end of its range, no claim can move it")
 
+// ErrNoVersion says that a claim was made and its version is not known, so that
+// it can neither be sent nor written under.
+var ErrNoVersion = errors.New("the database does not return the claim's version: " +
+	"is there a trigger on herald_webhookrequest, or a proxy that changes answers?")
+
 // Lock names the user lock that a claim requires, and the session that must
 // hold it. The zero value requires none: the lock lives on another server.
 type Lock struct {

@@ -69,7 +69,8 @@ const lockClause = " AND IS_USED_LOCK(?) = ?"
 // was faster, the row is no longer queued or the lock is not held as given.
 // After an error the claim may or may not stand: nothing may be sent.
 // herald.ErrUnclaimable says that nothing was tried: a version near the end of
-// its column would leave the claim without room for its result.
+// its column would leave the claim without room for its result. herald.ErrNoVersion
+// says that the claim stands and is of no use.
 func (d *DB) Claim(ctx context.Context, id uint64, seen int64, lock herald.Lock) (c herald.Claim, won bool, err error) {
 	if seen > lastVersion {
 		return herald.Claim{}, false, herald.ErrUnclaimable
@@ -88,6 +89,9 @@ func (d *DB) Claim(ctx context.Context, id uint64, seen int64, lock herald.Lock)
 		return herald.Claim{}, false, err
 	}
 	version, err := res.LastInsertId()
+	if err == nil && version <= seen {
+		return herald.Claim{}, false, herald.ErrNoVersion
+	}
 	return herald.Claim{ID: id, Version: version}, err == nil, err
 }
 

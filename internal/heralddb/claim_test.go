@@ -189,3 +189,19 @@ func TestRowsFromTheFutureRaiseNothing(t *testing.T) {
 		t.Errorf("age of the future: %s, %v", age, err)
 	}
 }
+
+// A trigger that inserts somewhere takes LAST_INSERT_ID's place in the answer. A
+// claim whose version is not known must not be sent: its result could not be
+// written, and the row would be sent again and again.
+func TestAClaimWithoutItsVersionIsNone(t *testing.T) {
+	f := newFixture(t)
+	d := f.open(f.config(f.dsn("")))
+	r := f.insert(devstack.Row{})
+	f.exec("CREATE TABLE " + f.phorge.Database("herald") + ".seen (phid VARBINARY(64))")
+	f.exec("CREATE TRIGGER " + f.phorge.Database("herald") + ".seen AFTER UPDATE ON " + f.table() +
+		" FOR EACH ROW INSERT INTO seen VALUES (NEW.phid)")
+	c, won, err := d.Claim(t.Context(), uint64(r.ID), r.Modified, herald.Lock{})
+	if won || !errors.Is(err, herald.ErrNoVersion) {
+		t.Errorf("claim %+v, won %v, %v", c, won, err)
+	}
+}
