@@ -38,8 +38,9 @@ func (h *Herald) Send(ctx context.Context, in SendInput) (SendResult, error) {
 }
 
 // stoppedBy is how much longer than its timeout a call may have taken. Beyond
-// it this process did not run meanwhile (stopped, frozen, moved): an answer may
-// have come in time and not been read, so that "no answer in time" is not known.
+// it this process did not run meanwhile (stopped, frozen, moved). An answer that
+// had arrived completely is no timeout (egress takes it); the rest of one may
+// have found no room here, so that "no answer in time" is not known.
 const stoppedBy = 2 * time.Second
 
 // attempt is one use of a claim, from the call to its result in the row.

@@ -80,6 +80,7 @@ type Outcome struct {
 // reads the answer, all within call.Timeout and ctx. A ctx that is cancelled
 // ends it with CodeCancelled, a ctx whose deadline passes with CodeTimeout;
 // in both cases Fault.BodySent says whether the receiver may have the request.
+// An answer that is there completely when either is noticed counts all the same.
 func (c *Client) Post(ctx context.Context, call Call) Outcome {
 	began := c.now()
 	timeout := call.Timeout
@@ -114,7 +115,7 @@ func (c *Client) attempt(ctx context.Context, call Call, timeout time.Duration) 
 	// five seconds for a receiver that has stopped reading.
 	defer conn.Close()
 	defer guard(ctx, conn)()
-	stream, fault := c.secure(ctx, conn, call)
+	stream, fault := c.secure(ctx, punctual{conn}, call)
 	if fault != nil {
 		return Outcome{Fault: fault, Peer: peer}
 	}
