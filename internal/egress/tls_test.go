@@ -3,6 +3,7 @@ package egress_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -135,4 +136,42 @@ func drain(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 func TestPlainTextToATLSPort(t *testing.T) {
 	sink := newSink(t, rawsink.Config{TLS: newAuthority(t).server(t, nil)})
 	want(t, newClient(egress.Config{}).Post(t.Context(), callTo(sink.Port(), "/")), 0, sent(egress.CodeReceive))
+}
+
+// A body without an announced end is complete where the stream ends, also one
+// that ends without TLS's goodbye (close_notify), as with curl 7.88 on OpenSSL
+// 3, which is what Phorge has: cut off is only what had announced more.
+func TestAStreamThatEndsWithoutAGoodbye(t *testing.T) {
+	ca := newAuthority(t)
+	for name, tt := range map[string]struct {
+		answer       string
+		status, code int
+	}{
+		"to the end":         {"HTTP/1.0 200 OK\r\n\r\nabc", 200, 0},
+		"to the end, empty":  {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", 200, 0},
+		"by length":          {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 200, 0},
+		"by length, cut":     {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", 0, egress.CodeTruncated},
+		"in chunks, cut":     {chunkedHead + "3\r\nabc\r\n", 0, egress.CodeTruncated},
+		"no answer whatever": {"", 0, egress.CodeNoAnswer},
+	} {
+		for _, goodbye := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, goodbye %t", name, goodbye), func(t *testing.T) {
+				security := ca.server(t, nil)
+				r := serve(t, func(tcp net.Conn) {
+					conn := tls.Server(tcp, security)
+					readAll(conn)
+					_, _ = io.WriteString(conn, tt.answer)
+					if goodbye {
+						_ = conn.CloseWrite()
+					}
+				})
+				got := newClient(egress.Config{RootCAs: ca.pool()}).Post(t.Context(), secureCall(r.port(), "/"))
+				if tt.code != 0 {
+					want(t, got, 0, sent(tt.code))
+				} else {
+					want(t, got, tt.status, nil)
+				}
+			})
+		}
+	}
 }
