@@ -41,6 +41,7 @@ func (h *Herald) Claim(ctx context.Context, in ClaimInput) (res ClaimResult, err
 		h.Gate.Ended(Ended{Ref: in.Ref, State: res.State, Wait: res.Wait})
 	}()
 	res, err = h.claim(ctx, in, pass, refusal)
+	h.afterClaim(in, &res)
 	if err == nil && res.State != Untouched {
 		h.Meter.Claim(res.State)
 	}

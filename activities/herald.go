@@ -141,6 +141,7 @@ type Herald struct {
 	claims    claims
 	sightings sightings
 	reports   reports
+	sleepers  sleepers
 	breakers  sync.Map // hook PHID -> time.Time until when, for one log line in and one out
 }
 
@@ -148,6 +149,7 @@ type Herald struct {
 func NewHerald(c Config) *Herald {
 	h := &Herald{Config: c}
 	h.claims.held = map[string]*held{}
+	h.sleepers = sleepers{hooks: map[string]map[string]time.Time{}, grace: c.Rules.Lease}
 	return h
 }
 

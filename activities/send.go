@@ -14,16 +14,22 @@ import (
 // scheduled. Only claims that this process won and has not used can be sent; a
 // Send that runs again finds none and says so.
 func (h *Herald) Send(ctx context.Context, in SendInput) (SendResult, error) {
+	res := h.send(ctx, in)
+	h.afterSend(in, &res)
+	return res, nil
+}
+
+func (h *Herald) send(ctx context.Context, in SendInput) SendResult {
 	c := h.claims.take(in.PHID, in.Version)
 	if c == nil {
-		return SendResult{State: Unsent, Reason: "This process holds no unused claim of that version."}, nil
+		return SendResult{State: Unsent, Reason: "This process holds no unused claim of that version."}
 	}
 	a := &attempt{in: in, claim: c}
 	// Deferred, so that a fault in here does not take the hook's slot along.
 	defer h.leave(a)
 	if reason := h.late(c); reason != "" {
 		h.sightings.void(c.claim)
-		return SendResult{State: Unsent, Reason: reason}, nil
+		return SendResult{State: Unsent, Reason: reason}
 	}
 	a.reply = h.post(ctx, c)
 	a.over = h.Clock()
@@ -31,10 +37,10 @@ func (h *Herald) Send(ctx context.Context, in SendInput) (SendResult, error) {
 		a.reply.Aborted = true
 	}
 	if a.reply.Aborted {
-		return h.aborted(a), nil
+		return h.aborted(a)
 	}
 	a.verdict = herald.Decide(a.reply.Answer, c.properties.RetryForever())
-	return h.record(ctx, a), nil
+	return h.record(ctx, a)
 }
 
 // stoppedBy is how much longer than its timeout a call may have taken. Beyond

@@ -18,7 +18,9 @@ type Ref struct {
 // ClaimInput asks for the right to send a request once.
 type ClaimInput struct {
 	Ref
-	// Attempt counts from 1 within one workflow run chain.
+	// Attempt counts from 1 within one workflow run chain. The first was started
+	// by its hook's feed, which has made room for it, whether or not the row was
+	// sent before; later ones come by themselves.
 	Attempt int `json:"attempt"`
 	// Now skips the backoff: an operator asked for a retry at once.
 	Now bool `json:"now,omitempty"`
@@ -73,6 +75,9 @@ type ClaimResult struct {
 	Fast bool `json:"fast,omitempty"`
 	// Wait is how long asking again is pointless.
 	Wait time.Duration `json:"wait,omitempty"`
+	// Crowded says that enough of the hook's requests rest in open workflows:
+	// this one should end instead, and be started again when it is due.
+	Crowded bool `json:"crowded,omitempty"`
 	// Row is how the row stands, for the states that read it as finished.
 	Row *RowEnd `json:"row,omitempty"`
 }
@@ -121,6 +126,8 @@ type SendResult struct {
 	// Retry says that the row stays queued, and Wait until when it rests.
 	Retry bool          `json:"retry,omitempty"`
 	Wait  time.Duration `json:"wait,omitempty"`
+	// Crowded is as in ClaimResult.
+	Crowded bool `json:"crowded,omitempty"`
 	// Unwritten carries the result that WriteBack must write.
 	Unwritten *WriteBackInput `json:"unwritten,omitempty"`
 }

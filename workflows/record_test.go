@@ -80,6 +80,7 @@ func shapes() map[string]shape {
 		"send-not-started":     {claims: []activities.ClaimResult{absent, own(won)}, sends: []activities.SendResult{delivered}},
 		"claim-failed":         {claims: []activities.ClaimResult{{}}},
 		"retry-now":            {claims: []activities.ClaimResult{own(won)}, sends: []activities.SendResult{later(hours), delivered}, play: askForRetry},
+		"crowded":              {claims: []activities.ClaimResult{own(won)}, sends: []activities.SendResult{crowded}},
 		"cancelled":            {claims: []activities.ClaimResult{own(won)}, sends: []activities.SendResult{later(hours)}, play: cancel, cancelled: true},
 		"hook-pause-resume":    {hook: true, play: pauseAndResume},
 		"hook-retired":         {hook: true, play: retire},

@@ -95,10 +95,20 @@ func (r *request) attempt(ctx workflow.Context) step {
 		return r.unanswered(err)
 	}
 	if claim.State != activities.Won {
-		return r.afterClaim(claim)
+		return r.unlessCrowded(r.afterClaim(claim), claim.Crowded)
 	}
 	r.now = false
-	return afterSend(r.send(ctx, claim))
+	sent := r.send(ctx, claim)
+	return r.unlessCrowded(afterSend(sent), sent.Crowded)
+}
+
+// unlessCrowded ends a run that would be one too many of its hook's at rest, but
+// not before a retry that an operator has asked for.
+func (r *request) unlessCrowded(s step, crowded bool) step {
+	if crowded && s.end == "" && !r.now && r.retryNow.Len() == 0 {
+		s.end = Deferred
+	}
+	return s
 }
 
 // unanswered reads a claim that failed: a database was away, or the hook's

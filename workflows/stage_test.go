@@ -169,6 +169,7 @@ var (
 	delivered = activities.SendResult{State: activities.Recorded, Row: sentRow}
 	failed    = activities.SendResult{State: activities.Recorded, Row: failedRow}
 	again     = activities.SendResult{State: activities.Recorded, Row: queuedRow, Retry: true, Wait: backoff}
+	crowded   = activities.SendResult{State: activities.Recorded, Row: queuedRow, Retry: true, Wait: backoff, Crowded: true}
 	unwritten = activities.SendResult{State: activities.Unwritten, Row: sentRow, Unwritten: owed}
 )
 
