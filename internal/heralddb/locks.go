@@ -15,6 +15,10 @@ const SessionTimeout = 10 * time.Second
 // pingTimeout bounds one ping; a session that needs longer is as good as lost.
 const pingTimeout = 2 * time.Second
 
+// lockServer says where an operator has named that server: the driver's words
+// about a refused connection do not.
+const lockServer = "WAYBILL_HERALD_LOCK_DSN (WAYBILL_HERALD_DSN where that is unset)"
+
 // LockSession is one connection that holds user locks, as Phorge's own worker
 // does while it calls a hook. Several locks on one connection need MySQL 5.7.5
 // or MariaDB 10.0.2. A session is used by one goroutine at a time; once any
@@ -33,7 +37,7 @@ func OpenLockSession(ctx context.Context, dsn string) (*LockSession, error) {
 	}
 	s := &LockSession{pool: pool}
 	if err := s.connect(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the lock session: %w", err), pool.Close())
+		return nil, errors.Join(fmt.Errorf("open the lock session on the server of %s: %w", lockServer, err), pool.Close())
 	}
 	return s, nil
 }
