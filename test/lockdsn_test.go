@@ -36,6 +36,9 @@ func lockUser(t *testing.T, m *devstack.MariaDB) (rights []string, dsn string) {
 		line, _, _ = strings.Cut(line, " IDENTIFIED BY")
 		rights = append(rights, line)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr = "locker", "marked-secret", "tcp", m.Addr()
 	return rights, cfg.FormatDSN()

@@ -1,6 +1,10 @@
 package acceptance
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,7 +33,7 @@ func TestAnAnswerDuringAStandstillIsRecorded(t *testing.T) {
 			gate := scenario.NewGate(t)
 			r := queue(t, l.Site, hook(t, l.Site, gate.URL()), l.object, never)
 			gate.AwaitCall(t)
-			l.serve.Signal(syscall.SIGSTOP)
+			standStill(t, l.serve)
 			gate.Answer(t, c.status)
 			scenario.Never(t, c.still, "a stopped process writes", func() bool { return row(t, l.Site, r.PHID).Status != "queued" })
 			l.serve.Signal(syscall.SIGCONT)
@@ -42,4 +46,21 @@ func TestAnAnswerDuringAStandstillIsRecorded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// standStill stops a process and waits until each of its threads has stopped:
+// one that still runs could read what comes next.
+func standStill(t *testing.T, p *scenario.Process) {
+	t.Helper()
+	p.Signal(syscall.SIGSTOP)
+	scenario.Until(t, patience, "every thread has stopped", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.PID()))
+		for _, file := range threads {
+			status, err := os.ReadFile(file)
+			if err == nil && !strings.Contains(string(status), "\nState:\tT") {
+				return false
+			}
+		}
+		return true // a system without /proc: at once
+	})
 }

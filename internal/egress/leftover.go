@@ -40,7 +40,7 @@ func leftover(conn net.Conn, p []byte) (n int, err error) {
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return 0, nil //nolint:nilerr // closed: nothing is left
+		return 0, nil // closed: nothing is left
 	}
 	_ = raw.Control(func(fd uintptr) { n, err = take(fd, p) })
 	return n, err

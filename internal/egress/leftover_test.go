@@ -3,8 +3,10 @@ package egress_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -68,13 +70,13 @@ func (c *stalled) Read(p []byte) (int, error) {
 			c.s.once.Do(func() { close(c.s.still) })
 			<-c.s.answered
 			<-c.over.Done()
-			_ = c.TCPConn.SetReadDeadline(time.Unix(1, 0))
+			_ = c.SetReadDeadline(time.Unix(1, 0))
 			return c.TCPConn.Read(p)
 		default:
 		}
-		_ = c.TCPConn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 		n, err := c.TCPConn.Read(p)
-		if timeout, ok := err.(net.Error); n > 0 || !ok || !timeout.Timeout() {
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 	}

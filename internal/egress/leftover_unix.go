@@ -3,6 +3,7 @@
 package egress
 
 import (
+	"errors"
 	"io"
 	"syscall"
 )
@@ -14,10 +15,10 @@ func take(fd uintptr, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(int(fd), p)
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a plain number, never wrapped
+		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil || n < 0:
-			return 0, nil
+			return 0, nil //nolint:nilerr // nothing there, or nothing to be had
 		case n == 0:
 			return 0, io.EOF
 		}
