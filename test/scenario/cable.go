@@ -12,8 +12,8 @@ import (
 // Cable is a TCP connection to a server that a test can handle like one of
 // copper: a process that is given its address instead of the server's talks to
 // the server through it. MySQL's statements pass in clear, with their values in
-// place where the DSN interpolates them (Waybill's pools do); of Temporal's the
-// payloads do, the names of calls do not.
+// place where the DSN interpolates them (Waybill's pools do); what is said to
+// Temporal is compressed.
 type Cable struct {
 	listener net.Listener
 	target   string

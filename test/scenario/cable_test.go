@@ -245,3 +245,20 @@ func TestAHoldLooksForwardOnly(t *testing.T) {
 		t.Error("held by what was said before")
 	}
 }
+
+// A hold for nothing in particular takes whatever is said next.
+func TestAHoldForNothingTakesTheNextWord(t *testing.T) {
+	t.Parallel()
+	address, _ := echo(t)
+	c := scenario.NewCable(t, address)
+	a := call(t, c)
+	long := strings.Repeat("x", 400)
+	a.say(t, long+"\n")
+	a.hears(t, long)
+	held := c.Hold(scenario.Question, "")
+	a.say(t, "y\n")
+	held.Await(t)
+	a.hearsNothing(t)
+	held.Release()
+	a.hears(t, "y")
+}

@@ -36,7 +36,7 @@ type Held struct {
 }
 
 // Hold keeps back the first message from now on that contains a text (of 256
-// bytes at most), or that message's answer.
+// bytes at most; the empty one is in whatever comes), or that message's answer.
 func (c *Cable) Hold(what Part, text string) *Held {
 	h := &Held{what: what, text: []byte(text), reached: make(chan struct{}), released: make(chan struct{})}
 	c.mu.Lock()
@@ -48,8 +48,8 @@ func (c *Cable) Hold(what Part, text string) *Held {
 // endsIn says whether the text ends in what was sent, having begun there or
 // before.
 func (h *Held) endsIn(before, sent []byte) bool {
-	begun := before[max(0, len(before)-len(h.text)+1):]
-	return bytes.Contains(append(bytes.Clone(begun), sent...), h.text)
+	begun := before[max(0, len(before)-max(0, len(h.text)-1)):]
+	return len(sent) > 0 && bytes.Contains(append(bytes.Clone(begun), sent...), h.text)
 }
 
 // wait keeps a strand until the message is released. false: it was dropped, or
