@@ -32,6 +32,9 @@ type stall struct {
 	// ordered is the step at which the claim stands and Temporal has not heard of
 	// it yet: the order to send is held.
 	ordered bool
+	// fast is a receiver that has been answering fast: what follows the claim
+	// asks nobody, so that only the process itself can keep it from sending.
+	fast bool
 }
 
 func at(part scenario.Part, statement string) func(scenario.Cables) *scenario.Held {
@@ -44,6 +47,7 @@ var stalls = map[string]stall{
 	"before the claim":                   {hold: at(scenario.Question, claimStatement)},
 	"its claim being on the way":         {hold: at(scenario.Question, claimStatement), onTheWay: true},
 	"between the claim and its answer":   {hold: at(scenario.Answer, claimStatement)},
+	"the same, all in one workflow task": {hold: at(scenario.Answer, claimStatement), fast: true},
 	"between the claim and the send":     {hold: at(scenario.Answer, claimStatement), ordered: true},
 	"the order to send being on the way": {hold: at(scenario.Answer, claimStatement), ordered: true, onTheWay: true},
 	"during the POST":                    {posts: 1, attempt: []string{"unknown"}},
@@ -135,9 +139,16 @@ func (s stall) begin(t *testing.T) stalled {
 	if s.hold == nil {
 		behaviour = "hang"
 	}
-	x.hook = hook(t, x.Site, x.receiver.URL(behaviour, "stalled"))
+	name := "stalled"
+	if s.fast {
+		name = "warming"
+	}
+	x.hook = hook(t, x.Site, x.receiver.URL(behaviour, name))
 	x.cables = x.NewCables(t)
 	x.process = x.Serve(t, x.Through(t, x.cables, shortLease()))
+	if s.fast {
+		x.warm(t, object)
+	}
 	if s.hold != nil {
 		x.held = s.hold(x.cables)
 	}
@@ -156,6 +167,17 @@ func (s stall) begin(t *testing.T) stalled {
 		x.held = order
 	}
 	return x
+}
+
+// warm lets the process find the hook fast: its second row says so.
+func (x stalled) warm(t *testing.T, object string) {
+	t.Helper()
+	for range 2 {
+		await(t, x.Site, queue(t, x.Site, x.hook, object, never).PHID, "failed", "fail")
+	}
+	if err := x.SetHookURI(t.Context(), x.hook.PHID, x.receiver.URL("status200", "stalled")); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (x stalled) judge(t *testing.T, s stall, successor *scenario.Process) {
