@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,41 @@ func databaseAway(t *testing.T, part scenario.Part, meanwhile string) {
 	}
 	if code := serve.Stop(t); code != 0 {
 		t.Errorf("the stop ended with %d", code)
+	}
+}
+
+// The database goes away at a result's write, and then the process that knows
+// the result dies. Temporal has it by then: the next process writes it, and
+// sends nothing.
+func TestAResultOutlivesItsProcessToo(t *testing.T) {
+	t.Parallel()
+	site, receiver := scenario.NewSite(t, &program), scenario.NewReceiver(t, nil, time.Now)
+	cables := site.NewCables(t)
+	serve := site.Serve(t, site.Through(t, cables, shortLease()))
+	h, object := hook(t, site, receiver.URL("status200", "heir")), task(t, site)
+	held := cables.MariaDB.Hold(scenario.Question, resultStatement)
+	r := queue(t, site, h, object, forever)
+	held.Await(t)
+	cables.MariaDB.Gone()
+	scenario.Until(t, patience, "Temporal has the result", func() bool {
+		for id, history := range site.Histories(t) {
+			if strings.HasPrefix(id, "request/"+r.PHID) && strings.Contains(history, `"WriteBack"`) {
+				return true
+			}
+		}
+		return false
+	})
+	serve.Kill()
+	if got := row(t, site, r.PHID); got.Status != "queued" {
+		t.Fatalf("the row is %s already", got.Status)
+	}
+	heir := site.Serve(t, shortLease())
+	if sent := await(t, site, r.PHID, "sent", "okay"); ended(sent) != httpError("200") {
+		t.Errorf("the row says %s", ended(sent))
+	}
+	await(t, site, queue(t, site, h, object, never).PHID, "sent", "okay")
+	if n := len(receiver.Case("heir")); n != 2 || len(heir.Log.Find("attempt", r.PHID)) > 0 {
+		t.Errorf("%d POSTs for two rows", n)
 	}
 }
 
