@@ -45,7 +45,7 @@ func newPeer(t *testing.T, rude func(*net.TCPConn, *bufio.Reader)) *peer {
 }
 
 func (p *peer) serve(conn *net.TCPConn, n int) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	p.count(1, 0)
 	in := bufio.NewReader(conn)
 	if n == 1 {

@@ -154,9 +154,9 @@ func (c *Cable) leave(s *strand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.strands, s)
-	s.client.Close()
+	_ = s.client.Close()
 	if s.server != nil {
-		s.server.Close()
+		_ = s.server.Close()
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *strand) reset() {
 		for _, conn := range []*net.TCPConn{s.client, s.server} {
 			if conn != nil {
 				_ = conn.SetLinger(0)
-				conn.Close()
+				_ = conn.Close()
 			}
 		}
 	})
@@ -202,7 +202,7 @@ func (s *strand) connect(server *net.TCPConn) bool {
 	defer s.cable.mu.Unlock()
 	select {
 	case <-s.gone:
-		server.Close()
+		_ = server.Close()
 		return false
 	default:
 		s.server = server

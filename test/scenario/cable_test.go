@@ -108,12 +108,12 @@ func (a *caller) hearsNothing(t *testing.T) {
 	}
 }
 
-// endsBy waits for the connection's end: io.EOF, or nil for a reset.
-func (a *caller) endsBy(t *testing.T, want error) {
+// ends waits for the connection's end: by a farewell, or by a reset.
+func (a *caller) ends(t *testing.T, farewell bool) {
 	t.Helper()
 	select {
 	case got := <-a.err:
-		if errors.Is(got, io.EOF) != (want == io.EOF) {
+		if errors.Is(got, io.EOF) != farewell {
 			t.Errorf("the connection ended with %v", got)
 		}
 	case <-time.After(scenario.Patience):
@@ -140,7 +140,7 @@ func TestACableCarriesBothWaysAndEndsWithItsServer(t *testing.T) {
 	_, _ = io.WriteString(server, "back\n")
 	a.hears(t, "back")
 	server.Close()
-	a.endsBy(t, io.EOF)
+	a.ends(t, true)
 }
 
 // What is said into a frozen cable waits, on new connections too, and nobody
@@ -176,8 +176,8 @@ func TestACutResetsAndARefusingCableTakesNobody(t *testing.T) {
 	a.say(t, "x\n")
 	a.hears(t, "x")
 	c.Gone()
-	a.endsBy(t, nil)
-	call(t, c).endsBy(t, nil)
+	a.ends(t, false)
+	call(t, c).ends(t, false)
 	c.Accept()
 	b := call(t, c)
 	b.say(t, "again\n")
@@ -193,7 +193,7 @@ func TestACutEndsWhatIsFrozen(t *testing.T) {
 	a.say(t, "lost\n")
 	a.hearsNothing(t)
 	c.Cut()
-	a.endsBy(t, nil)
+	a.ends(t, false)
 	c.Thaw()
 	scenario.Never(t, awhile, "a line that was cut off arrives", func() bool { return heard.Load() > 0 })
 }
@@ -221,7 +221,7 @@ func TestAHeldMessageIsBeforeOrAfterItsEffect(t *testing.T) {
 			other.hears(t, "SET status")
 			if drop {
 				held.Drop()
-				a.endsBy(t, nil)
+				a.ends(t, false)
 				continue
 			}
 			held.Release()
