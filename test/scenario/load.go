@@ -1,0 +1,187 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"waybill/internal/devstack"
+)
+
+// Planned is a row that was queued, and what may become of it.
+type Planned struct {
+	PHID, Hook string // Hook is the hook's name
+	Behaviour  string
+	Retry      string // devstack.RetryForever or RetryNever
+}
+
+// Endless says that the row is tried again and again and never delivered.
+func (p Planned) Endless() bool {
+	return p.Retry == devstack.RetryForever && !Behaviours()[p.Behaviour]
+}
+
+// Load queues rows for hooks of a Witness, like Phorge. Each row's only trigger
+// is its own PHID, by which the receiver knows it.
+type Load struct {
+	site    *Site
+	witness *Witness
+	object  string
+
+	mu    sync.Mutex
+	hooks []loaded
+	rows  []Planned
+}
+
+// loaded is a hook and how it behaves.
+type loaded struct {
+	devstack.Hook
+	behaviour string
+}
+
+// NewLoad makes a load without hooks.
+func NewLoad(t testing.TB, s *Site, w *Witness) *Load {
+	t.Helper()
+	object, err := s.CreateTask(t.Context(), devstack.NewPHID("USER"), "a task under load")
+	if err != nil {
+		t.Fatalf("scenario: %v", err)
+	}
+	return &Load{site: s, witness: w, object: object}
+}
+
+// AddHooks creates n hooks that behave alike.
+func (l *Load) AddHooks(t testing.TB, n int, behaviour string) {
+	t.Helper()
+	for range n {
+		name := fmt.Sprintf("%s-%d", behaviour, len(l.hooks))
+		h, err := l.site.CreateHook(t.Context(), devstack.Hook{Name: name, URI: l.witness.URL(behaviour, name)})
+		if err != nil {
+			t.Fatalf("scenario: %v", err)
+		}
+		l.mu.Lock()
+		l.hooks = append(l.hooks, loaded{h, behaviour})
+		l.mu.Unlock()
+	}
+}
+
+// Hooks are its hooks.
+func (l *Load) Hooks() []devstack.Hook {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]devstack.Hook, len(l.hooks))
+	for i, h := range l.hooks {
+		all[i] = h.Hook
+	}
+	return all
+}
+
+// Queue queues n rows for each hook, in turn.
+func (l *Load) Queue(t testing.TB, n int, retry string) {
+	t.Helper()
+	if err := l.queue(t.Context(), n, retry); err != nil {
+		t.Fatalf("scenario: %v", err)
+	}
+}
+
+func (l *Load) queue(ctx context.Context, n int, retry string) error {
+	l.mu.Lock()
+	hooks := slices.Clone(l.hooks)
+	l.mu.Unlock()
+	for range n {
+		for _, h := range hooks {
+			phid := devstack.NewPHID("HWBR")
+			properties := fmt.Sprintf(`{"retry":%q,"transactionPHIDs":[],"triggerPHIDs":[%q],"silent":false,"secure":false}`, retry, phid)
+			// Planned first: it may be delivered before Insert returns.
+			l.plan(Planned{PHID: phid, Hook: h.Name, Behaviour: h.behaviour, Retry: retry})
+			row := devstack.Row{PHID: phid, HookPHID: h.PHID, ObjectPHID: l.object, Properties: properties}
+			if _, err := l.site.Insert(ctx, row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Load) plan(p Planned) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rows = append(l.rows, p)
+}
+
+// Stream queues one row for each hook every so often until the answer is
+// called, which waits for the end.
+func (l *Load) Stream(t testing.TB, every time.Duration, retry string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := l.queue(context.WithoutCancel(ctx), 1, retry); err != nil {
+				t.Errorf("scenario: stream: %v", err)
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// Rows are the rows queued so far.
+func (l *Load) Rows() []Planned {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.rows)
+}
+
+// Outstanding counts the rows that are not at their end yet. Those that never
+// get to one do not count.
+func (l *Load) Outstanding(t testing.TB) (n int) {
+	t.Helper()
+	found := l.Found(t)
+	for _, p := range l.Rows() {
+		if !p.Endless() && found[p.PHID].Status == "queued" {
+			n++
+		}
+	}
+	return n
+}
+
+// AwaitDone waits until none is outstanding and no call is under way.
+func (l *Load) AwaitDone(t testing.TB, within time.Duration) {
+	t.Helper()
+	n := 0
+	Until(t, within, func() string { return fmt.Sprintf("every row is at its end; %d are not", n) },
+		func() bool { n = l.Outstanding(t); return n == 0 })
+}
+
+// Found reads all rows of the table.
+func (l *Load) Found(t testing.TB) map[string]devstack.Row {
+	t.Helper()
+	rows, err := l.site.DB.QueryContext(t.Context(), "SELECT phid, status, lastRequestResult, properties FROM "+
+		l.site.Database("herald")+".herald_webhookrequest")
+	if err != nil {
+		t.Fatalf("scenario: %v", err)
+	}
+	defer func() { _ = rows.Close() }()
+	all := map[string]devstack.Row{}
+	for rows.Next() {
+		var r devstack.Row
+		if err := rows.Scan(&r.PHID, &r.Status, &r.LastResult, &r.Properties); err != nil {
+			t.Fatalf("scenario: %v", err)
+		}
+		all[r.PHID] = r
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("scenario: %v", err)
+	}
+	return all
+}

@@ -1,0 +1,69 @@
+package scenario
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// hungUp asks the kernel whether the other end of a connection has closed it.
+// On loopback a close is there before the closer can do anything else, so the
+// answer is exact. It goes round net's own reading, which may be under way.
+func hungUp(conn net.Conn) bool {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := false
+	err = raw.Control(func(fd uintptr) {
+		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		gone = n <= 0 && err != syscall.EAGAIN && err != syscall.EINTR //nolint:errorlint // an errno as it comes
+	})
+	return gone || err != nil
+}
+
+// pidOf is which of the processes has the other end of a connection, 0 for none
+// of them.
+func pidOf(conn net.Conn, among []int) int {
+	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return 0
+	}
+	link := "socket:[" + inodeOf(remote.Port) + "]"
+	for _, pid := range among {
+		dir := fmt.Sprintf("/proc/%d/fd", pid)
+		files, _ := os.ReadDir(dir)
+		for _, file := range files {
+			if to, err := os.Readlink(dir + "/" + file.Name()); err == nil && to == link {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// inodeOf is the inode of the loopback socket with that local port. The table's
+// columns: number, local address, remote address, state, queues, timer,
+// retransmissions, uid, timeout, inode.
+func inodeOf(port int) string {
+	table, err := os.Open("/proc/net/tcp")
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = table.Close() }()
+	local := fmt.Sprintf(":%04X", port)
+	for lines := bufio.NewScanner(table); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 9 && strings.HasSuffix(fields[1], local) {
+			return fields[9]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"waybill/internal/devstack"
+)
+
+// story is all that is known of one row.
+type story struct {
+	Planned
+	found    devstack.Row
+	calls    []Call
+	writes   []Write
+	evidence Evidence
+}
+
+// secondsOfTheDatabase is how much earlier than its time something may come
+// because the database counts in whole seconds.
+const secondsOfTheDatabase = time.Second
+
+// phorgeLooksFor is how long after a write of Waybill's Phorge may still send
+// that row when the lock is lost: it looks at the row before it asks for the
+// lock, and not again.
+const phorgeLooksFor = 5 * time.Second
+
+// rightEnds are the ends that the last call allows. Phorge's own saves are
+// without a guard: a call of Waybill's before may be what stands.
+func (s story) rightEnds() []string {
+	last := s.calls[len(s.calls)-1]
+	switch {
+	case s.Endless() && last.Caller == ByWaybill:
+		return []string{"queued/fail", "queued/none"}
+	case last.OK():
+		return []string{"sent/okay"}
+	case s.Retry == devstack.RetryForever && last.Caller == ByWaybill:
+		return []string{"(a row that is tried until it is sent)"}
+	}
+	return []string{"failed/fail"}
+}
+
+// result is the first result written for a call, before the next one began.
+func (s story) result(i int) (Write, bool) {
+	for _, w := range s.writes {
+		late := i+1 < len(s.calls) && w.At.After(s.calls[i+1].Start)
+		if w.Result && !late && !w.At.Before(s.calls[i].Start) {
+			return w, true
+		}
+	}
+	return Write{}, false
+}
+
+// claim is the last claim before a call of Waybill's began.
+func (s story) claim(i int) (at time.Time, found bool) {
+	for _, w := range s.writes {
+		if !w.Result && !w.At.After(s.calls[i].Start) {
+			at, found = w.At, true
+		}
+	}
+	return at, found
+}
+
+// unknown counts calls that left no result in the row.
+func (v *Verdict) unknown(s story) {
+	for i := range s.calls {
+		if _, known := s.result(i); !known {
+			v.Unknown++
+		}
+	}
+}
+
+// repeats judges each call for a row but the first.
+func (v *Verdict) repeats(s story) {
+	for i := range s.calls {
+		v.claimed(s, i)
+	}
+	for i := 1; i < len(s.calls); i++ {
+		if result, known := s.result(i - 1); known {
+			v.retried(s, i, result)
+		} else {
+			v.repeated(s, i)
+		}
+	}
+}
+
+// claimed: each of Waybill's calls has a claim of its own.
+func (v *Verdict) claimed(s story, i int) {
+	if s.calls[i].Caller != ByWaybill {
+		return
+	}
+	at, found := s.claim(i)
+	if !found || i > 0 && at.Before(s.calls[i-1].Start) {
+		v.wrong("claim: call %d for row %s of %s has no claim of its own", i+1, s.PHID, s.Hook)
+	}
+}
+
+// retried: after a failure that stands in the row the backoff is kept. A call
+// after a success is judged by afterTheEnd.
+func (v *Verdict) retried(s story, i int, result Write) {
+	v.Retries++
+	gap := s.calls[i].Start.Sub(s.calls[i-1].Start)
+	if result.After == queued && s.calls[i].Caller == ByWaybill && gap < s.evidence.Rules.Backoff-secondsOfTheDatabase {
+		v.wrong("early: row %s of %s was retried after %v, the backoff is %v", s.PHID, s.Hook, gap, s.evidence.Rules.Backoff)
+	}
+}
+
+// repeated: after an unknown outcome somebody must have had an accident, and
+// Waybill keeps the lease.
+func (v *Verdict) repeated(s story, i int) {
+	first, second := s.calls[i-1], s.calls[i]
+	r := Repeat{Row: s.PHID, Hook: s.Hook, First: first, Second: second, Gap: second.Start.Sub(first.Start)}
+	fault, found := s.evidence.explain(first)
+	if found {
+		r.Why = fmt.Sprintf("%s of %s at %s", fault.Kind, fault.Who, clock(fault.From))
+	} else {
+		v.wrong("unexplained: row %s of %s was called again, but nothing happened to its caller %d (%s from %s to %s, answer %d)",
+			s.PHID, s.Hook, first.PID, first.Caller, clock(first.Start), clock(first.End), first.Status)
+	}
+	if first.Caller == ByWaybill && second.Caller == ByWaybill {
+		before, _ := s.claim(i - 1)
+		now, _ := s.claim(i)
+		if r.Gap = now.Sub(before); r.Gap < s.evidence.Rules.Lease-secondsOfTheDatabase {
+			v.wrong("early: row %s of %s was claimed again after %v, the lease is %v", s.PHID, s.Hook, r.Gap, s.evidence.Rules.Lease)
+		}
+	}
+	v.Repeats = append(v.Repeats, r)
+}
+
+// explain finds a fault of the caller's between the beginning of its call and
+// the moment at which it had surely written the result.
+func (e Evidence) explain(c Call) (Fault, bool) {
+	for _, f := range e.Faults {
+		same := f.PID == 0 || c.PID == 0 || f.PID == c.PID
+		if same && !f.To.Before(c.Start) && (c.End.IsZero() || !f.From.After(c.End.Add(e.Rules.WriteWithin))) {
+			return f, true
+		}
+	}
+	return Fault{}, false
+}
+
+// queued is the status of a row that is not at its end.
+const queued = "queued"
+
+// afterTheEnd: nobody calls for a row that stood finished, but Phorge in the
+// stated case that the lock was lost around the write.
+func (v *Verdict) afterTheEnd(s story) {
+	end := time.Time{}
+	for _, w := range s.writes {
+		if w.Before != queued {
+			v.Overwrites = append(v.Overwrites, fmt.Sprintf("row %s of %s, %s, made %s at %s",
+				s.PHID, s.Hook, w.Before, w.After, clock(w.At)))
+		}
+		if w.Before == queued && w.After != queued {
+			end = w.At
+		}
+	}
+	for _, c := range s.calls {
+		if end.IsZero() || !c.Start.After(end) || c.Caller == ByPhorge && s.evidence.lostBetween(end, c.Start) {
+			continue
+		}
+		v.wrong("double: row %s of %s stood finished at %s, and was called again by %s (%d) at %s",
+			s.PHID, s.Hook, clock(end), c.Caller, c.PID, clock(c.Start))
+	}
+}
+
+// lostBetween says whether a fault took the lock away between a write and a
+// call of Phorge's soon after it.
+func (e Evidence) lostBetween(write, call time.Time) bool {
+	for _, f := range e.Faults {
+		if !f.To.Before(write) && !f.From.After(call) {
+			return call.Before(write.Add(phorgeLooksFor))
+		}
+	}
+	return false
+}
