@@ -124,10 +124,9 @@ func (w *Witness) meet(ctx context.Context, conn net.Conn) context.Context {
 
 // ServeHTTP takes one call.
 func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	start := w.cfg.Now()
 	behaviour, hook, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	from, _ := r.Context().Value(callerKey{}).(caller)
-	c := &Call{Hook: hook, Caller: ByWaybill, PID: from.pid, Start: start, Signature: r.Header.Get(signatureHeader)}
+	c := &Call{Hook: hook, Caller: ByWaybill, PID: from.pid, Signature: r.Header.Get(signatureHeader)}
 	if r.UserAgent() == CallerName {
 		c.Caller = ByPhorge
 	}
@@ -150,6 +149,7 @@ func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (w *Witness) begin(c *Call, conn net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	c.Start = w.cfg.Now()
 	for other, conn := range w.open {
 		if other.Hook == c.Hook && other.End.IsZero() && hungUp(conn) {
 			other.End = c.Start
