@@ -40,11 +40,21 @@ func (s story) rightEnds() []string {
 	return []string{"failed/fail"}
 }
 
+// since is when a call can have been made at the earliest: a busy receiver may
+// see it when its caller has given up or died already.
+func (s story) since(i int) time.Time {
+	if at, claimed := s.claim(i); claimed && s.calls[i].Caller == ByWaybill {
+		return at
+	}
+	return s.calls[i].Start
+}
+
 // result is the first result written for a call, before the next one began.
 func (s story) result(i int) (Write, bool) {
+	since := s.since(i)
 	for _, w := range s.writes {
 		late := i+1 < len(s.calls) && w.At.After(s.calls[i+1].Start)
-		if w.Result && !late && !w.At.Before(s.calls[i].Start) {
+		if w.Result && !late && !w.At.Before(since) {
 			return w, true
 		}
 	}
@@ -110,7 +120,7 @@ func (v *Verdict) retried(s story, i int, result Write) {
 func (v *Verdict) repeated(s story, i int) {
 	first, second := s.calls[i-1], s.calls[i]
 	r := Repeat{Row: s.PHID, Hook: s.Hook, First: first, Second: second, Gap: second.Start.Sub(first.Start)}
-	fault, found := s.evidence.explain(first)
+	fault, found := s.evidence.explain(first, s.since(i-1))
 	if found {
 		r.Why = fmt.Sprintf("%s of %s at %s", fault.Kind, fault.Who, clock(fault.From))
 	} else {
@@ -127,12 +137,12 @@ func (v *Verdict) repeated(s story, i int) {
 	v.Repeats = append(v.Repeats, r)
 }
 
-// explain finds a fault of the caller's between the beginning of its call and
-// the moment at which it had surely written the result.
-func (e Evidence) explain(c Call) (Fault, bool) {
+// explain finds a fault of the caller's between the earliest time of its call
+// and the moment at which it had surely written the result.
+func (e Evidence) explain(c Call, since time.Time) (Fault, bool) {
 	for _, f := range e.Faults {
 		same := f.PID == 0 || c.PID == 0 || f.PID == c.PID
-		if same && !f.To.Before(c.Start) && (c.End.IsZero() || !f.From.After(c.End.Add(e.Rules.WriteWithin))) {
+		if same && !f.To.Before(since) && (c.End.IsZero() || !f.From.After(c.End.Add(e.Rules.WriteWithin))) {
 			return f, true
 		}
 	}

@@ -105,43 +105,45 @@ func (w *Witness) UnderWay() int {
 	return len(w.open)
 }
 
-// caller is what is known of a connection's other end.
-type caller struct {
-	conn net.Conn
-	pid  int
-}
+type connKey struct{}
 
-type callerKey struct{}
-
-// meet looks at a new connection while its caller is most likely alive.
+// meet keeps a connection for its calls.
 func (w *Witness) meet(ctx context.Context, conn net.Conn) context.Context {
-	c := caller{conn: conn}
-	if w.cfg.Callers != nil {
-		c.pid = pidOf(conn, w.cfg.Callers())
-	}
-	return context.WithValue(ctx, callerKey{}, c)
+	return context.WithValue(ctx, connKey{}, conn)
 }
 
 // ServeHTTP takes one call.
 func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	behaviour, hook, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	from, _ := r.Context().Value(callerKey{}).(caller)
-	c := &Call{Hook: hook, Caller: ByWaybill, PID: from.pid, Signature: r.Header.Get(signatureHeader)}
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	c := &Call{Hook: hook, Caller: ByWaybill, Signature: r.Header.Get(signatureHeader)}
 	if r.UserAgent() == CallerName {
 		c.Caller = ByPhorge
 	}
-	w.begin(c, from.conn)
+	w.begin(c, conn)
+	pid := w.whoHas(conn)
 	body, err := io.ReadAll(r.Body)
 	status := 0
 	if err == nil {
 		status = w.answer(r.Context(), behaviour, w.name(c, body))
 	}
-	w.end(c, err != nil, status)
+	w.mu.Lock()
+	c.PID, c.Partial = pid, err != nil
+	w.mu.Unlock()
+	w.end(c, status)
 	if status == 0 {
 		drop(rw)
 		return
 	}
 	rw.WriteHeader(status)
+}
+
+// whoHas looks for the caller while it waits for its answer.
+func (w *Witness) whoHas(conn net.Conn) int {
+	if w.cfg.Callers == nil {
+		return 0
+	}
+	return pidOf(conn, w.cfg.Callers())
 }
 
 // begin notes a call. Calls of the same hook whose caller has hung up are over:
@@ -160,11 +162,10 @@ func (w *Witness) begin(c *Call, conn net.Conn) {
 }
 
 // end notes the last moment before the caller can know of an answer.
-func (w *Witness) end(c *Call, partial bool, status int) {
+func (w *Witness) end(c *Call, status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.open, c)
-	c.Partial = partial
 	if c.End.IsZero() {
 		c.End, c.Status = w.cfg.Now(), status
 	}
