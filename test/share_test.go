@@ -47,7 +47,9 @@ func (y yard) judge(t *testing.T, within time.Duration) scenario.Verdict {
 	v := scenario.Gather(t, y.load, y.journal, y.fleet, y.rules).Judge()
 	v.Report(t)
 	for _, r := range v.Repeats {
-		y.logsAbout(t, r.Row)
+		if len(v.Wrong) > 0 {
+			y.logsAbout(t, r.Row)
+		}
 	}
 	return v
 }
@@ -70,7 +72,7 @@ func (y yard) owners(t *testing.T) map[string]int {
 	if err != nil {
 		return nil // the first process makes the table
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	all := map[string]int{}
 	for rows.Next() {
 		var instance string

@@ -50,8 +50,6 @@ type Verdict struct {
 	Retries int
 	// Calls is how many there were; Unknown how many left no result.
 	Calls, Unknown int
-	// Faults are what was done meanwhile.
-	Faults []Fault
 	// Overwrites are saves on rows that were finished already. Waybill makes
 	// none: they are Phorge's.
 	Overwrites []string
@@ -72,7 +70,7 @@ func Gather(t testing.TB, l *Load, j *Journal, f *Fleet, rules Rules) Evidence {
 
 // Judge reads the evidence.
 func (e Evidence) Judge() Verdict {
-	v := Verdict{Calls: len(e.Calls), Faults: e.Faults}
+	v := Verdict{Calls: len(e.Calls)}
 	v.strangers(e)
 	v.signatures(e)
 	v.overlaps(e)
@@ -92,9 +90,6 @@ func (v Verdict) Report(t testing.TB) {
 	t.Helper()
 	t.Logf("verdict: %d calls, %d retries of failures, %d unknown outcomes, %d repeats of them, %d finished rows overwritten",
 		v.Calls, v.Retries, v.Unknown, len(v.Repeats), len(v.Overwrites))
-	for _, f := range v.Faults {
-		t.Logf("fault: %s of %s (%d) from %s to %s", f.Kind, f.Who, f.PID, clock(f.From), clock(f.To))
-	}
 	for _, r := range v.Repeats {
 		t.Logf("repeated: %s of %s by %s %v after the claim before, %s", r.Row, r.Hook, r.Second.Caller, r.Gap, r.Why)
 	}
