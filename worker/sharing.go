@@ -18,8 +18,9 @@ const everyHook = 10
 type sharing struct {
 	// living are the instances whose lock sessions live, this one among them.
 	living map[string]bool
-	// most is how many hooks this process should own: an equal part, rounded up,
-	// so that together they own all.
+	// most is how many hooks this process should own: an equal part. Of hooks that
+	// are left over, the first processes by name take one more each, so that
+	// together they own all and nobody idles beside one that has two more.
 	most int
 }
 
@@ -46,8 +47,23 @@ func (r *round) share(ctx context.Context, hooks int) (sharing, error) {
 			r.bury(other)
 		}
 	}
-	s.most = (hooks + len(s.living) - 1) / len(s.living)
+	s.most = part(hooks, s.living, r.o.cfg.Instance)
 	return s, nil
+}
+
+// part is one process's part of the hooks.
+func part(hooks int, living map[string]bool, instance string) int {
+	before := 0
+	for other := range living {
+		if other < instance {
+			before++
+		}
+	}
+	n := hooks / len(living)
+	if before < hooks%len(living) {
+		n++
+	}
+	return n
 }
 
 // bury removes the record of a session that the server has dropped. Whoever
