@@ -30,6 +30,9 @@ type Pause struct {
 	At       time.Time `json:"at"`
 	By       string    `json:"by"`
 	Reason   string    `json:"reason"`
+	// Released: the hook is not kept either but given back to Phorge, whose own
+	// worker delivers.
+	Released bool `json:"released,omitempty"`
 }
 
 // Snapshot is everything one read of the database says about a request: the

@@ -93,6 +93,8 @@ func TestEveryMethodReportsALostDatabase(t *testing.T) {
 		"CountRequests": func() error { _, _, _, err := d.CountRequests(ctx); return err },
 		"CountHooks":    func() error { _, _, err := d.CountHooks(ctx); return err },
 		"Backlog":       func() error { _, _, err := d.Backlog(ctx); return err },
+		"Silenced":      func() error { _, err := d.Silenced(ctx); return err },
+		"Endings":       func() error { _, err := d.Endings(ctx, []uint64{1}); return err },
 		"Ping":          func() error { return d.Ping(ctx) },
 	} {
 		if err := call(); err == nil {

@@ -90,6 +90,8 @@ func TestStatementsUseTheKeysThatPhorgeHas(t *testing.T) {
 		{"claim with a lock", claimSQL + lockClause, []any{17, 5, "x", 1}, "PRIMARY", 2},
 		{"finish", finishSQL, []any{"sent", "okay", "{}", -1, -1, 17, 5}, "PRIMARY", 2},
 		{"hooks with rows", waitingSQL, nil, "key_ratelimit", 3 * planHooks},
+		{"silenced", silencedSQL, []any{planRows - lateIDs, 600}, "PRIMARY", lateIDs + 2},
+		{"endings", endingsSQL + list([]uint64{3, 17, 4711, planRows}), nil, "PRIMARY", 10},
 		{"unchanged", unchangedSQL, []any{17, true, 60}, "PRIMARY", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -99,7 +99,8 @@ func (l *Ledger) Close() error { return l.pool.Close() }
 func (l *Ledger) Ping(ctx context.Context) error {
 	var one int
 	err := l.pool.QueryRowContext(ctx, `
-SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM hook_pause LIMIT 1) p) +
+SELECT (SELECT COUNT(*) FROM (SELECT released FROM hook_pause LIMIT 1) p) +
+       (SELECT COUNT(*) FROM (SELECT 1 FROM silence_evidence LIMIT 1) s) +
        (SELECT COUNT(*) FROM (SELECT 1 FROM hook_owner LIMIT 1) o)`).Scan(&one)
 	if err != nil {
 		return fmt.Errorf("read Waybill's tables: %w", err)

@@ -83,6 +83,21 @@ func TestMigrateGoesOnAfterACrash(t *testing.T) {
 	}
 }
 
+// A step that was cut off behind its first half is taken again.
+func TestMigrateAddsAColumnOnce(t *testing.T) {
+	done, exec := migrated(t)
+	exec("DROP TABLE silence_evidence")
+	exec("DELETE FROM goose_db_version WHERE version_id >= 3")
+	must(t, done.SetPause(t.Context(), herald.Pause{HookPHID: "kept", At: moment(), Released: true}))
+	if n, err := done.Migrate(t.Context()); n == 0 || err != nil {
+		t.Fatalf("%d steps, %v", n, err)
+	}
+	must(t, done.Ping(t.Context()))
+	if p, err := done.Paused(t.Context(), "kept"); p == nil || err != nil || !p.Released {
+		t.Errorf("the release that was there: %v, %v", p, err)
+	}
+}
+
 // An operator may have made the database, for a user who may make none.
 func TestMigrateWithoutTheRightToMakeDatabases(t *testing.T) {
 	m := stacktest.MariaDB(t)
@@ -135,26 +150,31 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 
 func TestEveryMethodReportsALostDatabase(t *testing.T) {
 	gone, exec := migrated(t)
-	exec("DROP TABLE hook_pause, hook_owner, worker_session, installation")
+	exec("DROP TABLE hook_pause, hook_owner, worker_session, installation, silence_evidence")
 	nobody := open(t, "root:geheim@tcp(127.0.0.1:1)/x")
 	ctx := t.Context()
 	for what, l := range map[string]*ledger.Ledger{"no tables": gone, "no server": nobody} {
 		for method, call := range map[string]func() error{
-			"Ping":         func() error { return l.Ping(ctx) },
-			"Paused":       func() error { _, err := l.Paused(ctx, "h"); return err },
-			"Pauses":       func() error { _, err := l.Pauses(ctx); return err },
-			"SetPause":     func() error { return l.SetPause(ctx, herald.Pause{HookPHID: "h", At: time.Unix(1, 0)}) },
-			"ClearPause":   func() error { return l.ClearPause(ctx, "h") },
-			"Acquired":     func() error { _, err := l.Acquired(ctx, ledger.Owner{}); return err },
-			"Released":     func() error { return l.Released(ctx, ledger.Owner{}) },
-			"OwnerOf":      func() error { _, err := l.OwnerOf(ctx, "h"); return err },
-			"Owners":       func() error { _, err := l.Owners(ctx); return err },
-			"UnfedHooks":   func() error { _, err := l.UnfedHooks(ctx); return err },
-			"Installation": func() error { _, err := l.Installation(ctx); return err },
-			"Name":         func() error { _, err := l.Name(ctx, "x"); return err },
-			"Joined":       func() error { return l.Joined(ctx, ledger.Session{}) },
-			"Left":         func() error { return l.Left(ctx, ledger.Session{}) },
-			"Sessions":     func() error { _, err := l.Sessions(ctx); return err },
+			"Ping":       func() error { return l.Ping(ctx) },
+			"Paused":     func() error { _, err := l.Paused(ctx, "h"); return err },
+			"Pauses":     func() error { _, err := l.Pauses(ctx); return err },
+			"SetPause":   func() error { return l.SetPause(ctx, herald.Pause{HookPHID: "h", At: time.Unix(1, 0)}) },
+			"ClearPause": func() error { return l.ClearPause(ctx, "h") },
+			"Hold": func() error {
+				_, err := l.Hold(ctx, []herald.Request{{PHID: "r"}}, herald.Pause{HookPHID: ledger.AllHooks, At: time.Unix(1, 0)})
+				return err
+			},
+			"ReleasedHooks": func() error { _, err := l.ReleasedHooks(ctx); return err },
+			"Acquired":      func() error { _, err := l.Acquired(ctx, ledger.Owner{}); return err },
+			"Released":      func() error { return l.Released(ctx, ledger.Owner{}) },
+			"OwnerOf":       func() error { _, err := l.OwnerOf(ctx, "h"); return err },
+			"Owners":        func() error { _, err := l.Owners(ctx); return err },
+			"UnfedHooks":    func() error { _, err := l.UnfedHooks(ctx); return err },
+			"Installation":  func() error { _, err := l.Installation(ctx); return err },
+			"Name":          func() error { _, err := l.Name(ctx, "x"); return err },
+			"Joined":        func() error { return l.Joined(ctx, ledger.Session{}) },
+			"Left":          func() error { return l.Left(ctx, ledger.Session{}) },
+			"Sessions":      func() error { _, err := l.Sessions(ctx); return err },
 		} {
 			err := call()
 			if err == nil {

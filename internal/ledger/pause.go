@@ -17,17 +17,22 @@ const (
 	maxReason = 1024
 )
 
-// AllHooks in place of a hook's PHID pauses every hook, also those that are
-// created later.
+// AllHooks in place of a hook's PHID pauses or releases every hook that has no
+// order of its own, also those that are created later.
 const AllHooks = "*"
 
-// Paused returns the pause that holds a hook, its own or that of all hooks; nil
-// when there is none.
+// pauseColumns are read in this order by scanPause.
+const pauseColumns = "SELECT hook_phid, paused_at, paused_by, reason, released FROM hook_pause"
+
+func scanPause(scan func(...any) error) (p herald.Pause, err error) {
+	return p, scan(&p.HookPHID, &p.At, &p.By, &p.Reason, &p.Released)
+}
+
+// Paused returns the pause or release that holds a hook, its own or that of all
+// hooks; nil when there is none.
 func (l *Ledger) Paused(ctx context.Context, hookPHID string) (*herald.Pause, error) {
-	var p herald.Pause
-	err := l.pool.QueryRowContext(ctx,
-		"SELECT hook_phid, paused_at, paused_by, reason FROM hook_pause WHERE hook_phid IN (?, ?) ORDER BY hook_phid DESC LIMIT 1",
-		hookPHID, AllHooks).Scan(&p.HookPHID, &p.At, &p.By, &p.Reason)
+	p, err := scanPause(l.pool.QueryRowContext(ctx,
+		pauseColumns+" WHERE hook_phid IN (?, ?) ORDER BY hook_phid DESC LIMIT 1", hookPHID, AllHooks).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -37,17 +42,17 @@ func (l *Ledger) Paused(ctx context.Context, hookPHID string) (*herald.Pause, er
 	return &p, nil
 }
 
-// Pauses lists every pause.
+// Pauses lists every pause and release.
 func (l *Ledger) Pauses(ctx context.Context) ([]herald.Pause, error) {
-	rows, err := l.pool.QueryContext(ctx, "SELECT hook_phid, paused_at, paused_by, reason FROM hook_pause")
+	rows, err := l.pool.QueryContext(ctx, pauseColumns)
 	if err != nil {
 		return nil, fmt.Errorf("list pauses: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	var out []herald.Pause
 	for rows.Next() {
-		var p herald.Pause
-		if err := rows.Scan(&p.HookPHID, &p.At, &p.By, &p.Reason); err != nil {
+		p, err := scanPause(rows.Scan)
+		if err != nil {
 			return nil, fmt.Errorf("list pauses: %w", err)
 		}
 		out = append(out, p)
@@ -55,20 +60,46 @@ func (l *Ledger) Pauses(ctx context.Context) ([]herald.Pause, error) {
 	return out, rows.Err()
 }
 
-// SetPause writes a pause; the first one of a hook stands, so that a repeated
-// signal does not rewrite who paused it and when.
+// setPauseSQL lets the first of two equal orders stand, so that a repeated
+// signal does not rewrite who gave it and when; a pause and a release replace
+// each other. The assignments are made from left to right: released, by which
+// the others judge, is the last.
+const setPauseSQL = `
+INSERT INTO hook_pause (hook_phid, paused_at, paused_by, reason, released) VALUES (?, ?, ?, ?, ?)
+ON DUPLICATE KEY UPDATE
+  paused_at = IF(released = VALUES(released), paused_at, VALUES(paused_at)),
+  paused_by = IF(released = VALUES(released), paused_by, VALUES(paused_by)),
+  reason = IF(released = VALUES(released), reason, VALUES(reason)),
+  released = VALUES(released)`
+
+// SetPause writes a pause, or a release.
 func (l *Ledger) SetPause(ctx context.Context, p herald.Pause) error {
-	_, err := l.pool.ExecContext(ctx,
-		"INSERT INTO hook_pause (hook_phid, paused_at, paused_by, reason) VALUES (?, ?, ?, ?) "+
-			"ON DUPLICATE KEY UPDATE hook_phid = hook_phid",
-		p.HookPHID, p.At.UTC(), cut(p.By, maxBy), cut(p.Reason, maxReason))
+	_, err := l.pool.ExecContext(ctx, setPauseSQL,
+		p.HookPHID, p.At.UTC(), cut(p.By, maxBy), cut(p.Reason, maxReason), p.Released)
 	if err != nil {
 		return fmt.Errorf("write a pause: %w", err)
 	}
 	return nil
 }
 
-// ClearPause ends a pause; none to end is no error.
+// ReleasedHooks tells which hooks are given back to Phorge. A hook's own order goes
+// before that for all hooks.
+func (l *Ledger) ReleasedHooks(ctx context.Context) (released func(hookPHID string) bool, err error) {
+	all, err := l.Pauses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	orders := make(map[string]bool, len(all))
+	for _, p := range all {
+		orders[p.HookPHID] = p.Released
+	}
+	return func(hookPHID string) bool {
+		own, ok := orders[hookPHID]
+		return own || (!ok && orders[AllHooks])
+	}, nil
+}
+
+// ClearPause ends a pause or a release; none to end is no error.
 func (l *Ledger) ClearPause(ctx context.Context, hookPHID string) error {
 	if _, err := l.pool.ExecContext(ctx, "DELETE FROM hook_pause WHERE hook_phid = ?", hookPHID); err != nil {
 		return fmt.Errorf("clear a pause: %w", err)

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"waybill/internal/devstack/stacktest"
 	"waybill/internal/herald"
@@ -28,6 +29,67 @@ func TestFirstPauseStands(t *testing.T) {
 	must(t, l.SetPause(t.Context(), again))
 	if p, err := l.Paused(t.Context(), "h"); err != nil || p == nil || *p != again {
 		t.Errorf("paused again: %v, %v", p, err)
+	}
+}
+
+// A pause and a release replace each other; the first of two equal ones stands;
+// one resume ends both.
+func TestPauseAndReleaseReplaceEachOther(t *testing.T) {
+	l, _ := migrated(t)
+	order := func(by string, released bool) herald.Pause {
+		return herald.Pause{HookPHID: "h", At: moment().Add(time.Duration(len(by)) * time.Second), By: by, Reason: by, Released: released}
+	}
+	stands := func(want herald.Pause) {
+		t.Helper()
+		if p, err := l.Paused(t.Context(), "h"); err != nil || p == nil || *p != want {
+			t.Errorf("stands %+v, %v, want %+v", p, err, want)
+		}
+	}
+	for _, step := range []struct {
+		order, stands herald.Pause
+	}{
+		{order("a", true), order("a", true)},
+		{order("again", true), order("a", true)},
+		{order("halt", false), order("halt", false)},
+		{order("repeated", false), order("halt", false)},
+		{order("back", true), order("back", true)},
+	} {
+		must(t, l.SetPause(t.Context(), step.order))
+		stands(step.stands)
+	}
+	must(t, l.ClearPause(t.Context(), "h"))
+	if p, err := l.Paused(t.Context(), "h"); p != nil || err != nil {
+		t.Errorf("after resume: %v, %v", p, err)
+	}
+}
+
+// What is said about one hook goes before what is said about all.
+func TestWhichHooksAreReleased(t *testing.T) {
+	l, _ := migrated(t)
+	for _, tt := range []struct {
+		name string
+		set  map[string]bool // hook -> released
+		want map[string]bool
+	}{
+		{"nothing", nil, map[string]bool{"a": false}},
+		{"one", map[string]bool{"a": true}, map[string]bool{"a": true, "b": false}},
+		{"all", map[string]bool{"*": true}, map[string]bool{"a": true, "b": true}},
+		{"all but a paused one", map[string]bool{"*": true, "a": false}, map[string]bool{"a": false, "b": true}},
+		{"one while all are paused", map[string]bool{"*": false, "a": true}, map[string]bool{"a": true, "b": false}},
+	} {
+		for hook, released := range tt.set {
+			must(t, l.SetPause(t.Context(), herald.Pause{HookPHID: hook, At: moment(), Released: released}))
+		}
+		is, err := l.ReleasedHooks(t.Context())
+		must(t, err)
+		for hook, want := range tt.want {
+			if is(hook) != want {
+				t.Errorf("%s: %s is released: %v", tt.name, hook, is(hook))
+			}
+		}
+		for hook := range tt.set {
+			must(t, l.ClearPause(t.Context(), hook))
+		}
 	}
 }
 
