@@ -36,17 +36,18 @@ func rules() activities.Rules {
 type world struct {
 	*testing.T
 	*activities.Herald
-	faults *faults
-	rows   *table
-	things *catalogue
-	pauses *pauses
-	gate   *gate
-	to     *receiver
-	counts *counts
-	clock  *clock
-	logs   *observer.ObservedLogs
-	log    *zap.Logger
-	rules  activities.Rules
+	faults  *faults
+	rows    *table
+	things  *catalogue
+	pauses  *pauses
+	gate    *gate
+	to      *receiver
+	counts  *counts
+	witness *witness
+	clock   *clock
+	logs    *observer.ObservedLogs
+	log     *zap.Logger
+	rules   activities.Rules
 }
 
 // newWorld has one fresh row, an enabled hook, and a receiver that says 200.
@@ -80,10 +81,11 @@ func (w *world) insert(id uint64, phid string) {
 // restart is a new process: what the old one remembered is gone, and so is its
 // slot. The database stays.
 func (w *world) restart() {
+	w.witness = &witness{}
 	w.gate = &gate{lost: make(chan struct{})}
 	w.counts = &counts{claims: map[activities.ClaimState]int{}, attempts: map[string]int{}}
 	w.Herald = activities.NewHerald(activities.Config{
-		Rows: w.rows, Objects: w.things, Pauses: w.pauses, Gate: w.gate, Poster: w.to, Meter: w.counts,
+		Rows: w.rows, Objects: w.things, Pauses: w.pauses, Gate: w.gate, Poster: w.to, Meter: w.counts, Witness: w.witness,
 		Log: w.log, Clock: w.clock.Now, Rules: w.rules,
 	})
 }

@@ -129,6 +129,7 @@ type Config struct {
 	Gate    gate
 	Poster  poster
 	Meter   meter
+	Witness witness
 	Log     *zap.Logger
 	Clock   func() time.Time
 	Rules   Rules
@@ -153,15 +154,15 @@ func NewHerald(c Config) *Herald {
 	return h
 }
 
-// Pause keeps an operator's pause of a hook.
+// Pause keeps an operator's pause of a hook, or its release to Phorge.
 func (h *Herald) Pause(ctx context.Context, p herald.Pause) error { return h.Pauses.SetPause(ctx, p) }
 
-// Resume ends the pause of a hook.
+// Resume ends the pause or release of a hook.
 func (h *Herald) Resume(ctx context.Context, hookPHID string) error {
 	return h.Pauses.ClearPause(ctx, hookPHID)
 }
 
-// Paused reads a hook's pause, nil when there is none.
+// Paused reads a hook's pause or release, nil when there is none.
 func (h *Herald) Paused(ctx context.Context, hookPHID string) (*herald.Pause, error) {
 	return h.Pauses.Paused(ctx, hookPHID)
 }

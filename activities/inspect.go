@@ -17,6 +17,7 @@ import (
 func (h *Herald) inspect(ctx context.Context, s herald.Snapshot) (*held, ClaimResult, error) {
 	r := s.Request
 	if r.Status != herald.StatusQueued {
+		h.Witness.Found(s)
 		return nil, finished(r), nil
 	}
 	if s.Hook == nil {
@@ -66,7 +67,8 @@ func (h *Herald) misconfigured(ctx context.Context, s herald.Snapshot, p herald.
 		return end, nil
 	}
 	v := herald.HookFailure(flaw)
-	out, err := h.Rows.Finish(ctx, herald.ResultWrite{
+	ref := Ref{ID: r.ID, PHID: r.PHID, HookPHID: r.HookPHID}
+	out, _, err := h.finish(ctx, ref, herald.ResultWrite{
 		Claim: herald.Claim{ID: r.ID, Version: r.Modified}, Verdict: v,
 		Properties: p.WithError(v.ErrorType, v.Code), Epoch: herald.EpochNone, Before: r.LastEpoch,
 	})

@@ -52,7 +52,7 @@ func TestAnUnprocessableRowIsReportedOncePerVersion(t *testing.T) {
 
 // keys are those of the line of an attempt, always all of them.
 var keys = []string{
-	"attempt", "error_code", "error_type", "fault", "hook", "request", "result", "state", "status", "took", "version", "write_error",
+	"attempt", "error_code", "error_type", "fault", "hook", "request", "result", "stands", "state", "status", "took", "version", "write_error",
 }
 
 func TestAnAttemptIsOneLineWithFixedKeys(t *testing.T) {

@@ -58,6 +58,9 @@ type attempt struct {
 	verdict herald.Verdict
 	// unwritten is set when the result is known and not in the row.
 	unwritten bool
+	// stands is what the row says instead of the result, when somebody else
+	// was faster.
+	stands string
 }
 
 // late says why a claim may no longer be used: ownership is gone, or what is
@@ -107,11 +110,12 @@ func (h *Herald) aborted(a *attempt) SendResult {
 // cancelled context: the result is known now.
 func (h *Herald) record(ctx context.Context, a *attempt) SendResult {
 	v := a.verdict
-	w := a.write()
+	w := a.result()
 	if v.Completed {
 		w.Epoch = herald.EpochNow
 	}
-	out, err := h.finish(ctx, w)
+	out, stands, err := h.write(ctx, a.in.Ref, w)
+	a.stands = stands
 	res := SendResult{Row: rowEnd(v), Retry: v.Status == herald.StatusQueued, Wait: h.Rules.Backoff, Reason: a.reply.Fault}
 	switch {
 	case err != nil:
@@ -131,15 +135,15 @@ func (h *Herald) record(ctx context.Context, a *attempt) SendResult {
 	return res
 }
 
-// finish makes one fenced write within the allowance that the lease has for it.
-func (h *Herald) finish(ctx context.Context, w herald.ResultWrite) (herald.WriteOutcome, error) {
+// write makes one fenced write within the allowance that the lease has for it.
+func (h *Herald) write(ctx context.Context, ref Ref, w herald.ResultWrite) (out herald.WriteOutcome, stands string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Rules.Allowance)
 	defer cancel()
-	return h.Rows.Finish(ctx, w)
+	return h.finish(ctx, ref, w)
 }
 
-// write is the result as it is to stand in the row.
-func (a *attempt) write() herald.ResultWrite {
+// result is the result as it is to stand in the row.
+func (a *attempt) result() herald.ResultWrite {
 	return herald.ResultWrite{
 		Claim: a.claim.claim, Verdict: a.verdict, Epoch: a.completed(), Before: a.claim.before,
 		Properties: a.claim.properties.WithError(a.verdict.ErrorType, a.verdict.Code),
@@ -189,5 +193,5 @@ func (h *Herald) logAttempt(a *attempt, state SendState, write error) {
 		zap.Int64("version", a.in.Version), zap.String("state", string(state)), zap.Duration("took", a.reply.Took),
 		zap.String("status", string(a.verdict.Status)), zap.String("result", string(a.verdict.Result)),
 		zap.String("error_type", string(a.verdict.ErrorType)), zap.String("error_code", code),
-		zap.String("fault", a.reply.Fault), zap.String("write_error", problem))
+		zap.String("fault", a.reply.Fault), zap.String("stands", a.stands), zap.String("write_error", problem))
 }

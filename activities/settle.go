@@ -47,7 +47,8 @@ func (h *Herald) settle(a *attempt) {
 	defer h.done(a)
 	for rest := rewriteAfter; ; rest = min(2*rest, rewriteMost) {
 		<-time.After(rest)
-		if out, err := h.finish(context.Background(), a.write()); err == nil {
+		if out, stands, err := h.write(context.Background(), a.in.Ref, a.result()); err == nil {
+			a.stands = stands
 			h.logSettled(a, out)
 			return
 		}
@@ -55,6 +56,11 @@ func (h *Herald) settle(a *attempt) {
 }
 
 func (h *Herald) logSettled(a *attempt, out herald.WriteOutcome) {
-	h.Log.Info("late result settled", zap.String("request", a.in.PHID), zap.String("hook", a.in.HookPHID),
-		zap.Int("attempt", a.in.Attempt), zap.Int64("version", a.in.Version), zap.String("outcome", string(out)))
+	level := zap.InfoLevel
+	if out == herald.Fenced {
+		level = zap.WarnLevel // a known result is nowhere but in this line
+	}
+	h.Log.Log(level, "late result settled", zap.String("request", a.in.PHID), zap.String("hook", a.in.HookPHID),
+		zap.Int("attempt", a.in.Attempt), zap.Int64("version", a.in.Version), zap.String("outcome", string(out)),
+		zap.String("verdict", a.verdict.Ending().String()), zap.String("stands", a.stands))
 }

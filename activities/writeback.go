@@ -24,7 +24,7 @@ func (h *Herald) WriteBack(ctx context.Context, in WriteBackInput) (WriteBackRes
 		// Only another writer can have put this there, and theirs stands.
 		return WriteBackResult{Outcome: herald.Fenced}, nil //nolint:nilerr // an answer, not a fault
 	}
-	out, err := h.Rows.Finish(ctx, herald.ResultWrite{
+	out, _, err := h.finish(ctx, in.Ref, herald.ResultWrite{
 		Claim:      herald.Claim{ID: in.ID, Version: in.Version},
 		Verdict:    in.Verdict,
 		Properties: p.WithError(in.Verdict.ErrorType, in.Verdict.Code),

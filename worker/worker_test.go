@@ -69,7 +69,10 @@ func (p *plant) work(t *testing.T) {
 	}, activities.NewHerald(activities.Config{
 		Rows: rows, Objects: rows, Pauses: p.site.ledger, Gate: p.Ownership,
 		Poster: Poster{Egress: egress.New(egress.Config{Policy: egress.NewPolicy(nil, loopback), Now: time.Now}), Meter: counts.Herald},
-		Meter:  counts, Log: zap.NewNop(), Clock: p.clock.now, Rules: rules,
+		Meter:  counts, Witness: Witness{
+			NewSilence(SilenceConfig{Rows: rows, Holds: p.site.ledger, Log: zap.NewNop(), Clock: p.clock.now}),
+			NewOverwritten(OverwrittenConfig{Rows: rows, Count: func() {}, Log: zap.NewNop(), Clock: p.clock.now}),
+		}, Log: zap.NewNop(), Clock: p.clock.now, Rules: rules,
 	}))
 	if err := workers.Start(); err != nil {
 		t.Fatal(err)

@@ -161,7 +161,8 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 	queue := "waybill/" + instance
 	own := worker.NewOwnership(l.ownership(instance, queue))
 	l.health.watch(locks(own))
-	acts, err := l.activities(own)
+	seen := l.witness()
+	acts, err := l.activities(own, seen)
 	if err != nil {
 		return err
 	}
@@ -175,6 +176,12 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 		return nil
 	}
 	defer workers.Stop()
+	// Nothing is owned, and so nothing is sent, before this has been looked at.
+	if !l.await(ctx, "Whether Phorge's site is silent cannot be seen", func() error { return seen.Look(ctx) }) {
+		return nil
+	}
+	go seen.Silence.Run(ctx)
+	go seen.Overwritten.Run(ctx)
 	stop, err := l.observe(own)
 	if err != nil {
 		return err
@@ -241,7 +248,7 @@ func (l *heraldLane) ownership(instance, queue string) worker.OwnershipConfig {
 	}
 }
 
-func (l *heraldLane) activities(own *worker.Ownership) (*activities.Herald, error) {
+func (l *heraldLane) activities(own *worker.Ownership, seen worker.Witness) (*activities.Herald, error) {
 	c := l.config.Herald
 	deny := c.Deny
 	if deny == nil {
@@ -255,7 +262,7 @@ func (l *heraldLane) activities(own *worker.Ownership) (*activities.Herald, erro
 	return activities.NewHerald(activities.Config{
 		Rows: l.rows, Objects: l.rows, Pauses: l.ledger, Gate: own,
 		Poster: worker.Poster{Egress: egress.New(out), Meter: l.meter}, Meter: &worker.Meter{Herald: l.meter},
-		Log: l.logger, Clock: l.now,
+		Witness: seen, Log: l.logger, Clock: l.now,
 		Rules: activities.Rules{
 			Timeout: c.DeliveryTimeout, Allowance: c.WriteAllowance, Lease: l.lease,
 			Backoff: c.RetryBackoff, BreakerWindow: c.BreakerWindow,
@@ -271,6 +278,16 @@ func (l *heraldLane) hooks(ctx context.Context) ([]string, error) {
 		phids = append(phids, h.PHID)
 	}
 	return phids, err
+}
+
+// witness watches what shows only across rows, or later.
+func (l *heraldLane) witness() worker.Witness {
+	return worker.Witness{
+		Silence: worker.NewSilence(worker.SilenceConfig{Rows: l.rows, Holds: l.ledger, Log: l.logger, Clock: l.now}),
+		Overwritten: worker.NewOverwritten(worker.OverwrittenConfig{
+			Rows: l.rows, Count: func() { l.meter.Overwritten(context.Background()) }, Log: l.logger, Clock: l.now,
+		}),
+	}
 }
 
 // instanceName names this run of the process, for people and for task queues.

@@ -47,6 +47,7 @@ type Herald struct {
 	attempts   metric.Int64Counter
 	failures   metric.Int64Counter
 	stuck      metric.Int64Counter
+	overwrites metric.Int64Counter
 	duration   metric.Float64Histogram
 	inFlight   metric.Int64UpDownCounter
 	writeBacks metric.Int64UpDownCounter
@@ -65,6 +66,7 @@ func NewHerald(meter metric.Meter) (*Herald, error) {
 		attempts:   m.counter(attempts),
 		failures:   m.counter(observeFailures),
 		stuck:      m.counter(unprocessable),
+		overwrites: m.counter(overwritten),
 		duration:   m.histogram(attemptDuration, attemptBuckets),
 		inFlight:   m.upDown(inFlight),
 		writeBacks: m.upDown(writeBacks),
@@ -90,6 +92,7 @@ func (h *Herald) zero() {
 		h.failures.Add(ctx, 0, label("source", source))
 	}
 	h.stuck.Add(ctx, 0)
+	h.overwrites.Add(ctx, 0)
 	h.inFlight.Add(ctx, 0)
 	h.writeBacks.Add(ctx, 0)
 }
@@ -142,4 +145,12 @@ func (h *Herald) Unprocessable(ctx context.Context) {
 		return
 	}
 	h.stuck.Add(ctx, 1)
+}
+
+// Overwritten counts a finished row that somebody else has changed since.
+func (h *Herald) Overwritten(ctx context.Context) {
+	if h == nil {
+		return
+	}
+	h.overwrites.Add(ctx, 1)
 }

@@ -84,6 +84,7 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 		`waybill_herald_in_flight 0`,
 		`waybill_herald_write_backs_waiting 0`,
 		`waybill_herald_unprocessable_total 0`,
+		`waybill_herald_overwritten_total 0`,
 		`waybill_herald_observation_failures_total{source="queue"} 0`,
 		`waybill_herald_observation_failures_total{source="hooks"} 0`)
 	if !strings.Contains(scraped, "go_goroutines ") || !strings.Contains(scraped, "process_start_time_seconds ") {
@@ -104,6 +105,7 @@ func TestRecording(t *testing.T) {
 		b.Attempt(ctx, outcome, 200*time.Millisecond)
 	}
 	b.Unprocessable(ctx)
+	b.Overwritten(ctx)
 	first, second, write := b.Sending(ctx), b.Sending(ctx), b.WaitingToWrite(ctx)
 	wantLines(t, b.scrape(t),
 		`waybill_herald_claims_total{result="won"} 2`,
@@ -115,6 +117,7 @@ func TestRecording(t *testing.T) {
 		`waybill_herald_attempt_duration_seconds_bucket{le="0.1"} 0`,
 		`waybill_herald_attempt_duration_seconds_bucket{le="0.25"} 5`,
 		`waybill_herald_unprocessable_total 1`,
+		`waybill_herald_overwritten_total 1`,
 		`waybill_herald_in_flight 2`,
 		`waybill_herald_write_backs_waiting 1`)
 	first()
@@ -194,7 +197,7 @@ func TestNoLabelPerHook(t *testing.T) {
 }
 
 func TestNamesFollowConventions(t *testing.T) {
-	for _, i := range []instrument{claims, attempts, attemptDuration, inFlight, writeBacks, unprocessable, queued, oldestQueued, hooks, observeFailures} {
+	for _, i := range []instrument{claims, attempts, attemptDuration, inFlight, writeBacks, unprocessable, overwritten, queued, oldestQueued, hooks, observeFailures} {
 		if !regexp.MustCompile(`^waybill\.herald(\.[a-z]+(_[a-z]+)*)+$`).MatchString(i.name) {
 			t.Errorf("name %q", i.name)
 		}
@@ -213,6 +216,7 @@ func TestNilRecordsNothing(t *testing.T) {
 	none.Claim(ctx, ClaimWon)
 	none.Attempt(ctx, OutcomeOK, time.Second)
 	none.Unprocessable(ctx)
+	none.Overwritten(ctx)
 	none.Sending(ctx)()
 	none.WaitingToWrite(ctx)()
 }

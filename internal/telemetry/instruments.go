@@ -35,6 +35,8 @@ var (
 		"Known results that have not reached their row yet.", upDown}
 	unprocessable = instrument{"waybill.herald.unprocessable", "{row}",
 		"Rows found that cannot be processed, each version of a row once.", counter}
+	overwritten = instrument{"waybill.herald.overwritten", "{row}",
+		"Rows that Waybill had finished and that said something else a little later.", counter}
 	queued = instrument{"waybill.herald.queued", "{row}",
 		"Rows that wait in Phorge's queue.", gauge}
 	oldestQueued = instrument{"waybill.herald.oldest_queued.age", "s",
