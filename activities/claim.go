@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"waybill/internal/herald"
@@ -112,7 +113,8 @@ func (h *Herald) held(ctx context.Context, in ClaimInput, s herald.Snapshot) (Cl
 		return ClaimResult{}, err
 	}
 	if p != nil {
-		return ClaimResult{State: Paused, Reason: fmt.Sprintf("Paused by %s: %s", p.By, p.Reason)}, nil
+		done := p.Verb()
+		return ClaimResult{State: Paused, Reason: fmt.Sprintf("%s by %s: %s", strings.ToUpper(done[:1])+done[1:], p.By, p.Reason)}, nil
 	}
 	if wait := h.breaker(in.HookPHID, s); wait > 0 {
 		return ClaimResult{

@@ -47,7 +47,7 @@ const (
 	Elsewhere ClaimState = "elsewhere"
 	// Unowned: no process owns the hook (yet).
 	Unowned ClaimState = "unowned"
-	// Paused: an operator paused the hook.
+	// Paused: an operator paused the hook, or released it to Phorge.
 	Paused ClaimState = "paused"
 	// BreakerOpen: too many of the hook's rows failed lately.
 	BreakerOpen ClaimState = "breaker"

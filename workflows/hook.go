@@ -16,13 +16,15 @@ type HookInput struct {
 
 // HookState is what the state query returns.
 type HookState struct {
-	PHID   string        `json:"phid"`
-	Paused bool          `json:"paused"`
-	Pause  *herald.Pause `json:"pause,omitempty"`
+	PHID string `json:"phid"`
+	// Paused and Released exclude each other; Pause says who asked for either.
+	Paused   bool          `json:"paused"`
+	Released bool          `json:"released,omitempty"`
+	Pause    *herald.Pause `json:"pause,omitempty"`
 }
 
 // Hook stands for one hook as long as it exists: the target of an operator's
-// pause and resume, and the place to look how the hook stands. It is never on
+// pause, release and resume, and the place to look how the hook stands. It is never on
 // the path of a delivery; what it decides it writes into the pause table,
 // which admission reads before every attempt.
 func Hook(ctx workflow.Context, in HookInput) error {
@@ -60,7 +62,11 @@ type hook struct {
 }
 
 func (h *hook) state() (HookState, error) {
-	return HookState{PHID: h.in.PHID, Paused: h.pause != nil, Pause: h.pause}, nil
+	s := HookState{PHID: h.in.PHID, Pause: h.pause}
+	if h.pause != nil {
+		s.Paused, s.Released = !h.pause.Released, h.pause.Released
+	}
+	return s, nil
 }
 
 // load takes over a pause that an earlier run, or another cluster, has left.
@@ -76,18 +82,19 @@ func (h *hook) load(ctx workflow.Context) error {
 
 // listen says what each signal does. Signals of different names that arrived
 // while a database was away have lost their order: then a resume is taken before
-// a pause, because a hook that stays paused by mistake is seen and resumed, and
-// a call that went out is not taken back.
+// a release and a release before a pause, because a hook that stays paused by
+// mistake is seen and resumed, and a call that went out is not taken back.
 func (h *hook) listen(ctx workflow.Context) {
 	h.selector = workflow.NewSelector(ctx).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalResume), func(c workflow.ReceiveChannel, _ bool) {
 			c.Receive(ctx, nil)
 			h.onResume(ctx)
 		}).
+		AddReceive(workflow.GetSignalChannel(ctx, SignalRelease), func(c workflow.ReceiveChannel, _ bool) {
+			h.onPause(ctx, argument(ctx, c), true)
+		}).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalPause), func(c workflow.ReceiveChannel, _ bool) {
-			var raw converter.RawValue
-			c.Receive(ctx, &raw)
-			h.onPause(ctx, raw.Payload().GetData())
+			h.onPause(ctx, argument(ctx, c), false)
 		}).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalRetire), func(c workflow.ReceiveChannel, _ bool) {
 			c.Receive(ctx, nil)
@@ -96,18 +103,29 @@ func (h *hook) listen(ctx workflow.Context) {
 		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { h.err = ctx.Err() })
 }
 
-// onPause keeps who paused the hook and why. The first pause stands. It counts
-// once it is written: before, admission does not know it. Cancelling the
+// argument takes a signal's argument as it is.
+func argument(ctx workflow.Context, c workflow.ReceiveChannel) []byte {
+	var raw converter.RawValue
+	c.Receive(ctx, &raw)
+	return raw.Payload().GetData()
+}
+
+// onPause keeps who paused or released the hook and why. The first of two equal
+// orders stands, a pause and a release replace each other. It counts once it is written: before, admission does not know it. Cancelling the
 // workflow does not take back what was asked for before.
-func (h *hook) onPause(ctx workflow.Context, argument []byte) {
-	if h.pause != nil {
+func (h *hook) onPause(ctx workflow.Context, argument []byte, released bool) {
+	if h.pause != nil && h.pause.Released == released {
 		return
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	p := parsePause(argument)
-	p.HookPHID, p.At = h.in.PHID, workflow.Now(ctx)
-	h.err = workflow.ExecuteActivity(stubborn(ctx, "pause"), lane().Pause, p).Get(ctx, nil)
+	p.HookPHID, p.At, p.Released = h.in.PHID, workflow.Now(ctx), released
+	summary := "pause"
+	if released {
+		summary = "release"
+	}
+	h.err = workflow.ExecuteActivity(stubborn(ctx, summary), lane().Pause, p).Get(ctx, nil)
 	if h.err == nil {
 		h.pause = &p
 	}

@@ -70,8 +70,12 @@ func cut(s string, n int) string {
 // tell shows how the hook stands in the Web UI.
 func (h *hook) tell(ctx workflow.Context) {
 	state, text := "running", "**Running.** Signal `pause` (argument: a reason) to stop new attempts. "+
-		"A pause of all hooks is not shown here.\n"
-	if p := h.pause; p != nil {
+		"`release` to let Phorge deliver. A pause or release of all hooks is not shown here.\n"
+	if p := h.pause; p != nil && p.Released {
+		state = "released"
+		text = fmt.Sprintf("**Released** to Phorge by %s at %s.\n\n%s\n\n"+
+			"Phorge's own worker delivers. Signal `resume` to take the hook back.\n", p.By, p.At.UTC().Format(time.RFC3339), p.Reason)
+	} else if p != nil {
 		state = "paused"
 		text = fmt.Sprintf("**Paused** by %s at %s.\n\n%s\n\nSignal `resume` to continue.\n",
 			p.By, p.At.UTC().Format(time.RFC3339), p.Reason)

@@ -54,7 +54,7 @@ func (p *table) set(_ context.Context, pause herald.Pause) error {
 	if err := p.fails("pause"); err != nil {
 		return err
 	}
-	if p.pause == nil {
+	if p.pause == nil || p.pause.Released != pause.Released {
 		p.pause = &pause
 	}
 	return nil

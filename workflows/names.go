@@ -46,7 +46,10 @@ const (
 	// SignalPause stops new attempts of a hook. Its argument is the reason, or
 	// {"by":..,"reason":..}.
 	SignalPause = "pause"
-	// SignalResume lets a paused hook continue.
+	// SignalRelease gives a hook back to Phorge, whose own worker delivers then.
+	// Its argument is that of a pause; the two replace each other.
+	SignalRelease = "release"
+	// SignalResume lets a paused hook continue, and takes a released one back.
 	SignalResume = "resume"
 	// SignalRetire ends the workflow of a hook that no longer exists.
 	SignalRetire = "retire"

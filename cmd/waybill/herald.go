@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -244,7 +245,7 @@ func (l *heraldLane) ownership(instance, queue string) worker.OwnershipConfig {
 		LockDSN: c.LockDSN().Driver().FormatDSN(), SameServer: c.LocksBesideRows(), Namespace: c.Namespace,
 		Instance: instance, Queue: queue, Feeds: l.roles.starter, Lease: l.lease, Hold: hold,
 		MaxInFlight: c.MaxInFlight, MaxSlow: c.MaxSlow,
-		Hooks: l.hooks, Records: l.ledger, Sessions: l.ledger, Log: l.logger, Clock: l.now,
+		Hooks: l.ownable, Records: l.ledger, Sessions: l.ledger, Log: l.logger, Clock: l.now,
 	}
 }
 
@@ -278,6 +279,20 @@ func (l *heraldLane) hooks(ctx context.Context) ([]string, error) {
 		phids = append(phids, h.PHID)
 	}
 	return phids, err
+}
+
+// ownable lists the hooks that workers may own: all but those that are released
+// to Phorge. A hook that drops out of it is let go in order.
+func (l *heraldLane) ownable(ctx context.Context) ([]string, error) {
+	all, err := l.hooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	released, err := l.ledger.ReleasedHooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, released), nil
 }
 
 // witness watches what shows only across rows, or later.

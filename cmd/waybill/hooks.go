@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// hookChange is an operator's wish to pause or resume hooks.
+// hookChange is an operator's wish to pause, release or resume hooks.
 type hookChange struct {
 	phids      []string // empty with all
 	all        bool
@@ -18,12 +18,12 @@ type hookChange struct {
 // hooksCommand builds `waybill hooks` with the subcommands that have work;
 // nil when none has.
 func hooksCommand(p process, w hookWork) *cobra.Command {
-	if w.list == nil && w.pause == nil && w.resume == nil {
+	if w.list == nil && w.pause == nil && w.release == nil && w.resume == nil {
 		return nil
 	}
 	hooks := &cobra.Command{
 		Use:   "hooks",
-		Short: "List, pause and resume webhooks",
+		Short: "List, pause, release and resume webhooks",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -38,11 +38,30 @@ func hooksCommand(p process, w hookWork) *cobra.Command {
 	if w.pause != nil {
 		hooks.AddCommand(changeCommand(p, "pause", "Stop new attempts to hooks, cluster-wide", w.pause))
 	}
+	if w.release != nil {
+		release := changeCommand(p, "release", "Give hooks back to Phorge, whose own worker delivers again", w.release)
+		release.Long = releaseHelp
+		hooks.AddCommand(release)
+	}
 	if w.resume != nil {
-		hooks.AddCommand(changeCommand(p, "resume", "Let paused hooks continue", w.resume))
+		hooks.AddCommand(changeCommand(p, "resume", "Let paused hooks continue, take released ones back", w.resume))
 	}
 	return hooks
 }
+
+// releaseHelp says what a release costs, before it is made.
+const releaseHelp = `Give hooks back to Phorge, whose own worker delivers again.
+
+Waybill begins no new attempt. Those under way end and are written; each hook's
+lock is kept for 5 seconds after its last write and is free then. Until then
+neither delivers. Phorge looks every 15 seconds or so, so a row that waits is
+called 15 to 20 seconds later, in Phorge's rhythm, with Phorge's own rules for
+redirects, names and retries. A row of which Waybill cannot know whether it
+arrived is called again by Phorge.
+
+A release holds through restarts and for every process. A pause replaces it, and
+it replaces a pause. What is said of one hook goes before what is said of --all.
+The way back is "waybill hooks resume".`
 
 func changeCommand(p process, verb, short string, do func(context.Context, job, hookChange) error) *cobra.Command {
 	var change hookChange
@@ -56,7 +75,7 @@ func changeCommand(p process, verb, short string, do func(context.Context, job, 
 	}
 	command.Flags().BoolVar(&change.all, "all", false, "every hook, also those created later")
 	command.Flags().StringVar(&change.by, "by", p.getenv("USER"), "who asks")
-	command.Flags().StringVar(&change.reason, "reason", "", "why, for those who find the hook paused")
+	command.Flags().StringVar(&change.reason, "reason", "", "why, for those who find the hook like this")
 	command.RunE = func(c *cobra.Command, args []string) error {
 		return doing(p, func(ctx context.Context, j job) error { return do(ctx, j, change) })(c, args)
 	}

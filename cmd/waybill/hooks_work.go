@@ -93,7 +93,7 @@ func (t *tables) describe(ctx context.Context, h heralddb.HookName, owner string
 	}
 	state := h.Status
 	if pause != nil {
-		state = fmt.Sprintf("paused by %s: %s", plain(pause.By), plain(pause.Reason))
+		state = said(*pause)
 	}
 	queued := fmt.Sprint(n)
 	if n == queueShown {
@@ -130,19 +130,49 @@ func plain(text string) string {
 // pauseHooks signals the hooks' workflows; --all goes straight into the table
 // that admission reads, and so holds for hooks that do not exist yet.
 func pauseHooks(ctx context.Context, j job, c hookChange) error {
-	by := c.by
-	if by == "" {
-		by = "an operator"
+	return orderHooks(ctx, j, c, order{
+		pause: c.pause(j.now()), signal: workflows.SignalPause,
+		done: "All hooks are paused; those released by name stay released.",
+	})
+}
+
+// releaseHooks does the same, and workers let go of the hooks.
+func releaseHooks(ctx context.Context, j job, c hookChange) error {
+	p := c.pause(j.now())
+	p.Released = true
+	return orderHooks(ctx, j, c, order{
+		pause: p, signal: workflows.SignalRelease,
+		done: "All hooks are released to Phorge, once attempts under way are over; those paused by name stay paused.",
+	})
+}
+
+// pause is what the change comes to in the pause table, for all hooks.
+func (c hookChange) pause(at time.Time) herald.Pause {
+	p := herald.Pause{HookPHID: ledger.AllHooks, At: at, By: c.by, Reason: c.reason}
+	if p.By == "" {
+		p.By = "an operator"
 	}
+	return p
+}
+
+// order is a pause or a release: what stands in the table, how workflows are
+// told, and what is said when it was given for all hooks.
+type order struct {
+	pause  herald.Pause
+	signal string
+	done   string
+}
+
+func orderHooks(ctx context.Context, j job, c hookChange, o order) error {
 	if c.all {
-		return withLedger(j, func(l *ledger.Ledger) error {
-			return l.SetPause(ctx, herald.Pause{HookPHID: ledger.AllHooks, At: j.now(), By: by, Reason: c.reason})
-		}, "All hooks are paused.")
+		return withLedger(j, func(l *ledger.Ledger) error { return l.SetPause(ctx, o.pause) }, o.done)
 	}
 	return changeHooks(ctx, j, c.phids, change{
-		signal: workflows.SignalPause, arg: map[string]string{"by": by, "reason": c.reason},
+		signal: o.signal, arg: map[string]string{"by": o.pause.By, "reason": o.pause.Reason},
 		write: func(l *ledger.Ledger, phid string) error {
-			return l.SetPause(ctx, herald.Pause{HookPHID: phid, At: j.now(), By: by, Reason: c.reason})
+			p := o.pause
+			p.HookPHID = phid
+			return l.SetPause(ctx, p)
 		},
 	})
 }
@@ -151,7 +181,7 @@ func pauseHooks(ctx context.Context, j job, c hookChange) error {
 func resumeHooks(ctx context.Context, j job, c hookChange) error {
 	if c.all {
 		return withLedger(j, func(l *ledger.Ledger) error { return l.ClearPause(ctx, ledger.AllHooks) },
-			"The pause of all hooks is over. Hooks paused by name stay paused.")
+			"The pause or release of all hooks is over. Hooks paused or released by name stay so.")
 	}
 	return changeHooks(ctx, j, c.phids, change{
 		signal: workflows.SignalResume,
@@ -172,7 +202,7 @@ func withLedger(j job, do func(*ledger.Ledger) error, done string) error {
 	return nil
 }
 
-// change is a pause or a resume: a signal for the hook's workflow, and the
+// change is a pause, a release or a resume: a signal for the hook's workflow, and the
 // write into the table that admission reads. The workflow makes that write too,
 // but only once a worker runs; a pause given before a start holds from the
 // first moment.
@@ -219,9 +249,14 @@ func standing(ctx context.Context, l *ledger.Ledger, phid string) string {
 	case p == nil:
 		return "not paused."
 	case p.HookPHID == ledger.AllHooks:
-		return "paused with all hooks; `waybill hooks resume --all` ends that."
+		return p.Verb() + " with all hooks; `waybill hooks resume --all` ends that."
 	}
-	return "paused by " + plain(p.By) + ": " + plain(p.Reason)
+	return said(*p)
+}
+
+// said is how a paused or released hook stands, in a line.
+func said(p herald.Pause) string {
+	return p.Verb() + " by " + plain(p.By) + ": " + plain(p.Reason)
 }
 
 func signalHook(ctx context.Context, temporal client.Client, phid, signal string, arg any) error {

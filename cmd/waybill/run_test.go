@@ -192,7 +192,7 @@ func recorded(calls *[]string, result error) work {
 			return result
 		},
 		serve: note("serve"), worker: note("worker"), starter: note("starter"), api: note("api"), migrate: note("migrate"),
-		hooks: hookWork{list: note("list"), pause: change("pause"), resume: change("resume")},
+		hooks: hookWork{list: note("list"), pause: change("pause"), release: change("release"), resume: change("resume")},
 	}
 }
 
@@ -265,6 +265,10 @@ func TestHooks(t *testing.T) {
 		{[]string{"pause", one}, "pause " + one + " by ann because "},
 		{[]string{"pause", one, two, "--reason", "storage upgrade"}, "pause " + one + "+" + two + " by ann because storage upgrade"},
 		{[]string{"pause", "--all", "--by", "bob"}, "pause all by bob because "},
+		{[]string{"release", one, "--reason", "trial over"}, "release " + one + " by ann because trial over"},
+		{[]string{"release", "--all"}, "release all by ann because "},
+		{[]string{"release"}, ""},
+		{[]string{"release", "--all", one}, ""},
 		{[]string{"resume", "--all"}, "resume all by ann because "},
 		{[]string{"resume", one}, "resume " + one + " by ann because "},
 		{[]string{"pause"}, ""},

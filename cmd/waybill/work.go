@@ -21,16 +21,17 @@ type work struct {
 
 // hookWork stands behind `waybill hooks`.
 type hookWork struct {
-	list   func(context.Context, job) error
-	pause  func(context.Context, job, hookChange) error
-	resume func(context.Context, job, hookChange) error
+	list    func(context.Context, job) error
+	pause   func(context.Context, job, hookChange) error
+	release func(context.Context, job, hookChange) error
+	resume  func(context.Context, job, hookChange) error
 }
 
 // wired is the work of this build.
 func wired() work {
 	return work{
 		dev: runDev, serve: runServe, worker: runWorker, starter: runStarter, api: runAPI, migrate: runMigrate,
-		hooks: hookWork{list: listHooks, pause: pauseHooks, resume: resumeHooks},
+		hooks: hookWork{list: listHooks, pause: pauseHooks, release: releaseHooks, resume: resumeHooks},
 	}
 }
 

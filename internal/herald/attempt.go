@@ -35,6 +35,14 @@ type Pause struct {
 	Released bool `json:"released,omitempty"`
 }
 
+// Verb says in words what was done to the hook.
+func (p Pause) Verb() string {
+	if p.Released {
+		return "released to Phorge"
+	}
+	return "paused"
+}
+
 // Snapshot is everything one read of the database says about a request: the
 // row, its hook, the breaker's evidence and the clock that judges them. Taking
 // it in one statement keeps an attempt's decisions about one moment.
