@@ -86,7 +86,7 @@ func TestASilentSiteHoldsAllHooks(t *testing.T) {
 }
 
 // A start looks before it sends: what Phorge silenced ten minutes ago still
-// holds, what is older does not.
+// holds; what is older does not, nor what was known at a resume.
 func TestAStartOnASilentSiteSendsNothing(t *testing.T) {
 	t.Parallel()
 	l := newLane(t, nil)
@@ -105,11 +105,14 @@ func TestAStartOnASilentSiteSendsNothing(t *testing.T) {
 	p.Stop(t)
 	silenced(9 * time.Minute)
 	held := queue(t, l.Site, h, l.object, never)
-	l.Serve(t, nil)
+	p = l.Serve(t, nil)
 	awaitHold(t, l.Site, h.PHID)
 	heldBack(t, l, "start", held)
 	hooksCommand(t, l.Site, "resume", "--all")
 	await(t, l.Site, held.PHID, "sent", "okay")
+	p.Stop(t)
+	l.Serve(t, nil) // knows of the resume, whatever it finds
+	await(t, l.Site, queue(t, l.Site, h, l.object, never).PHID, "sent", "okay")
 }
 
 // An operator's own pause stands beside the silence and ends with the
