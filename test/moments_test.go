@@ -26,6 +26,9 @@ type story struct {
 	goOn func()
 	// deaf: no process hears of anything before goOn.
 	deaf bool
+	// young: the run's first workflow task has not ended, so that the server has
+	// nothing to set the run back to, and refuses.
+	young bool
 }
 
 // request is the id of the story's workflow.
@@ -98,7 +101,7 @@ func (s *story) queue(t *testing.T) {
 // beforeClaim is a workflow that nobody runs yet: its starter has gone.
 func beforeClaim(t *testing.T, g ground) *story {
 	s := newStory(t, g)
-	s.deaf = true
+	s.deaf, s.young = true, true
 	s.booth.letGo()
 	s.queue(t)
 	run := func(id, name string, input map[string]any) {
@@ -119,7 +122,7 @@ func beforeClaim(t *testing.T, g ground) *story {
 func betweenClaimAndSend(t *testing.T, g ground) *story {
 	temporal, phorge := newCable(t, g.TemporalAddress), scenario.NewPhorgeWorker(t, g.Phorge)
 	g.serve = g.Serve(t, changed(g.settings, "WAYBILL_TEMPORAL_ADDRESS", temporal.addr()))
-	s := &story{lane: g.lane, booth: newBooth(t), deaf: true, goOn: temporal.mend}
+	s := &story{lane: g.lane, booth: newBooth(t), deaf: true, young: true, goOn: temporal.mend}
 	s.booth.letGo()
 	s.hook = devstack.Hook{PHID: devstack.NewPHID("HWBH"), URI: s.booth.url("/")}
 	if !phorge.Lock(t, s.hook.PHID) {
@@ -168,14 +171,26 @@ func duringFastPOST(t *testing.T, g ground) *story {
 	scenario.Until(t, patience, "the receiver is known as fast", func() bool {
 		warm := queue(t, s.Site, s.hook, s.object, never)
 		await(t, s.Site, warm.PHID, "sent", "okay")
-		lines := s.serve.Log.Find("attempt", warm.PHID)
+		lines := s.attempts(t, warm.PHID)
 		took, ok := lines[0]["took"].(float64)
 		return ok && took < fastEnough
 	})
 	s.booth.setWarm(false)
+	s.young = true
 	s.queue(t)
 	s.booth.awaitCall(t)
 	return s
+}
+
+// attempts are a row's lines in the log, once there is one: it is written after
+// the row.
+func (s *story) attempts(t *testing.T, phid string) (lines []scenario.Line) {
+	t.Helper()
+	scenario.Until(t, patience, "an attempt stands in the log", func() bool {
+		lines = s.serve.Log.Find("attempt", phid)
+		return len(lines) > 0
+	})
+	return lines
 }
 
 // beforeWrite has the answer while a transaction of somebody's keeps the row.
@@ -190,10 +205,9 @@ func beforeWrite(t *testing.T, g ground) *story {
 // duringWriteBack: the first write has been given up.
 func duringWriteBack(t *testing.T, g ground) *story {
 	s := beforeWrite(t, g)
-	scenario.Until(t, patience, "the first write is given up", func() bool {
-		lines := s.serve.Log.Find("attempt", s.row.PHID)
-		return len(lines) > 0 && lines[0].Text("state") == "unwritten"
-	})
+	if lines := s.attempts(t, s.row.PHID); lines[0].Text("state") != "unwritten" {
+		t.Fatalf("the first write is not given up: %v", lines[0])
+	}
 	return s
 }
 
@@ -257,10 +271,10 @@ func awaitBlocked(t *testing.T, s *story) {
 	})
 }
 
-// events are those of the story's newest run.
-func (s *story) events(t *testing.T) (events []*historypb.HistoryEvent) {
+// history are the events of a workflow's newest run.
+func (s *story) history(t *testing.T, id string) (events []*historypb.HistoryEvent) {
 	t.Helper()
-	all := s.Temporal.GetWorkflowHistory(t.Context(), s.request(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	all := s.Temporal.GetWorkflowHistory(t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for all.HasNext() {
 		e, err := all.Next()
 		if err != nil {
@@ -274,7 +288,7 @@ func (s *story) events(t *testing.T) (events []*historypb.HistoryEvent) {
 // rests says that the story's newest run waits for a timer.
 func (s *story) rests(t *testing.T) bool {
 	t.Helper()
-	for _, e := range s.events(t) {
+	for _, e := range s.history(t, s.request()) {
 		if e.GetEventType() == enumspb.EVENT_TYPE_TIMER_STARTED {
 			return true
 		}

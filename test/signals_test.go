@@ -15,12 +15,19 @@ import (
 
 // word is what an operator does to a story at its moment, before it goes on.
 type word struct {
-	say func(t *testing.T, s *story)
+	// say returns how the run that is open at the moment will end.
+	say func(t *testing.T, s *story) status
 	// after, where it is set, comes when the story has gone on.
 	after func(t *testing.T, s *story)
-	// end is how the run that was open at the moment ends.
-	end enumspb.WorkflowExecutionStatus
 }
+
+type status = enumspb.WorkflowExecutionStatus
+
+const (
+	completed  = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	cancelled  = enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+	terminated = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+)
 
 // impatient is how often an operator asks for a retry.
 const impatient = 100
@@ -30,12 +37,12 @@ const impatient = 100
 func TestAHundredRetryNowsGiveOneRetryAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, "10m", map[string]word{"retry-now": {
-		say: func(t *testing.T, s *story) {
+		say: func(t *testing.T, s *story) status {
 			for range impatient {
 				s.ask(t)
 			}
+			return completed
 		},
-		end: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
 	}})
 }
 
@@ -44,15 +51,16 @@ func TestAHundredRetryNowsGiveOneRetryAtAnyMoment(t *testing.T) {
 func TestPauseAndCancelAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, backoff.String(), map[string]word{
-		"pause and resume": {say: pauseHook, after: nothingWhilePaused, end: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED},
-		"cancel": {
-			say: func(t *testing.T, s *story) {
-				if err := s.Temporal.CancelWorkflow(t.Context(), s.request(), ""); err != nil {
-					t.Fatal(err)
-				}
-			},
-			end: enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED,
+		"pause and resume": {
+			say:   func(t *testing.T, s *story) status { pauseHook(t, s); return completed },
+			after: nothingWhilePaused,
 		},
+		"cancel": {say: func(t *testing.T, s *story) status {
+			if err := s.Temporal.CancelWorkflow(t.Context(), s.request(), ""); err != nil {
+				t.Fatal(err)
+			}
+			return cancelled
+		}},
 	})
 }
 
@@ -66,14 +74,14 @@ func everyMoment(t *testing.T, backoff string, words map[string]word) {
 				t.Parallel()
 				s := m.reach(t, m.prepare(t, shared, backoff))
 				told := s.run(t)
-				w.say(t, s)
+				end := w.say(t, s)
 				s.goOn()
 				if w.after != nil {
 					w.after(t, s)
 				}
 				s.endsWell(t)
-				if got := s.status(t, told); got != w.end {
-					t.Errorf("the run that was told ended as %v, want %v", got, w.end)
+				if got := s.status(t, told); got != end {
+					t.Errorf("the run that was told ended as %v, want %v", got, end)
 				}
 			})
 		}
@@ -114,7 +122,7 @@ func (s *story) run(t *testing.T) string {
 	return d.WorkflowExecution.RunID
 }
 
-func (s *story) status(t *testing.T, run string) enumspb.WorkflowExecutionStatus {
+func (s *story) status(t *testing.T, run string) status {
 	t.Helper()
 	d, err := s.Temporal.DescribeWorkflow(t.Context(), s.request(), run)
 	if err != nil {
@@ -196,7 +204,7 @@ const leaseOfPatient = 19 * time.Second
 // says looks for a text in what the request's histories and pages say.
 func (s *story) says(t *testing.T, text string) bool {
 	t.Helper()
-	for _, e := range s.events(t) {
+	for _, e := range s.history(t, s.request()) {
 		if strings.Contains(e.String(), text) {
 			return true
 		}
