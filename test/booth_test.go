@@ -12,14 +12,16 @@ import (
 )
 
 // booth is a receiver for one story about one row: it answers warm calls with
-// 200; then the first call, held until the test lets it go, with 500; then all
-// others with 200. It keeps what came and how many at once.
+// 200; then the first call, held until the test lets it go, with 500, and others
+// too while it is told to; then all with 200. It keeps what came and how many at
+// once.
 type booth struct {
 	server *httptest.Server
 	first  chan struct{} // closed: the first call need not wait (any more)
 
 	mu        sync.Mutex
 	warm      bool
+	failing   bool
 	got       []visit
 	now, most int
 }
@@ -61,6 +63,8 @@ func (b *booth) answer(w http.ResponseWriter, r *http.Request) {
 		case <-b.first:
 		case <-r.Context().Done():
 		}
+	}
+	if n == 1 || (n > 0 && b.fails()) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }
@@ -98,6 +102,19 @@ func (b *booth) setWarm(warm bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.warm = warm
+}
+
+// fail makes all calls fail, or only the first.
+func (b *booth) fail(all bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failing = all
+}
+
+func (b *booth) fails() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failing
 }
 
 // calls are those that came, warm ones left out.

@@ -29,6 +29,17 @@ type story struct {
 	// young: the run's first workflow task has not ended, so that the server has
 	// nothing to set the run back to, and refuses.
 	young bool
+	// resting: the run waits for its next attempt.
+	resting bool
+	// calls are how many are right, where it is not two.
+	calls int
+	// db is where the row can be changed: the pool, or the transaction that keeps
+	// the row.
+	db execer
+}
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
 // request is the id of the story's workflow.
@@ -87,7 +98,7 @@ func (m moment) prepare(t *testing.T, shared lane, backoff string) ground {
 // newStory makes a hook that calls a booth.
 func newStory(t *testing.T, g ground) *story {
 	t.Helper()
-	s := &story{lane: g.lane, booth: newBooth(t)}
+	s := &story{lane: g.lane, booth: newBooth(t), db: g.DB}
 	s.hook = hook(t, s.Site, s.booth.url("/"))
 	s.goOn = s.booth.letGo
 	return s
@@ -95,6 +106,7 @@ func newStory(t *testing.T, g ground) *story {
 
 func (s *story) queue(t *testing.T) {
 	t.Helper()
+	s.object = task(t, s.Site)
 	s.row = queue(t, s.Site, s.hook, s.object, forever)
 }
 
@@ -216,7 +228,7 @@ func duringRest(t *testing.T, g ground) *story {
 	s.booth.letGo()
 	await(t, s.Site, s.row.PHID, "queued", "fail")
 	scenario.Until(t, patience, "the request rests", func() bool { return s.rests(t) })
-	s.goOn = func() {}
+	s.resting, s.goOn = true, func() {}
 	return s
 }
 
@@ -232,28 +244,25 @@ func databaseAway(t *testing.T, g ground) *story {
 	return s
 }
 
-// lockRow keeps the story's row from being written, until the returned function
-// is called.
+// lockRow keeps the story's row from being written by others, until the returned
+// function is called.
 func lockRow(t *testing.T, s *story) (free func()) {
 	t.Helper()
-	tx := lockedRow(t, s)
-	return func() { _ = tx.Rollback() }
-}
-
-func lockedRow(t *testing.T, s *story) *sql.Tx {
-	t.Helper()
-	tx, err := s.DB.BeginTx(context.Background(), nil) // must outlive the test's context only until its cleanup
+	tx, err := s.DB.BeginTx(context.Background(), nil) // ended by the cleanup, not with the test's context
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	var id int64
-	err = tx.QueryRowContext(t.Context(), "SELECT id FROM "+s.Database("herald")+".herald_webhookrequest WHERE phid = ? FOR UPDATE",
-		s.row.PHID).Scan(&id)
-	if err != nil {
+	query := "SELECT id FROM " + s.requests() + " WHERE phid = ? FOR UPDATE"
+	if err := tx.QueryRowContext(t.Context(), query, s.row.PHID).Scan(new(int64)); err != nil {
 		t.Fatal(err)
 	}
-	return tx
+	s.db = tx
+	return func() {
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // awaitBlocked waits until a write of the story's site is on its way: it has
