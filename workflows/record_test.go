@@ -81,6 +81,7 @@ func shapes() map[string]shape {
 		"claim-failed":         {claims: []activities.ClaimResult{{}}},
 		"retry-now":            {claims: []activities.ClaimResult{own(won)}, sends: []activities.SendResult{later(hours), delivered}, play: askForRetry},
 		"crowded":              {claims: []activities.ClaimResult{own(won)}, sends: []activities.SendResult{crowded}},
+		"retry-now-again":      {claims: []activities.ClaimResult{own(won)}, sends: []activities.SendResult{later(hours), later(soon), delivered}, play: askTwice},
 		"cancelled":            {claims: []activities.ClaimResult{own(won)}, sends: []activities.SendResult{later(hours)}, play: cancel, cancelled: true},
 		"hook-pause-resume":    {hook: true, play: pauseAndResume},
 		"hook-retired":         {hook: true, play: retire},
@@ -97,6 +98,8 @@ type recording struct {
 
 	mu                    sync.Mutex
 	claimed, sent, writes int
+	// asked, where it is set, holds the second send until it is closed.
+	asked chan struct{}
 }
 
 // TestRecord writes a history of every shape; only with -update, because each
@@ -120,7 +123,7 @@ func record(t *testing.T, name string, s shape) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	r := &recording{shape: s, t: t, client: c, id: name}
+	r := &recording{shape: s, t: t, client: c, id: name, asked: make(chan struct{})}
 	defer r.work(shared)()
 	defer r.work(recorder)()
 	run := r.start()
@@ -181,10 +184,13 @@ func (r *recording) Claim(context.Context, activities.ClaimInput) (activities.Cl
 
 func (r *recording) Send(context.Context, activities.SendInput) (activities.SendResult, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.sends[min(r.sent, len(r.sends)-1)]
+	n := r.sent
 	r.sent++
-	return s, nil
+	r.mu.Unlock()
+	if n == 1 && r.id == "retry-now-again" {
+		<-r.asked
+	}
+	return r.sends[min(n, len(r.sends)-1)], nil
 }
 
 func (r *recording) WriteBack(context.Context, activities.WriteBackInput) (activities.WriteBackResult, error) {
@@ -261,6 +267,14 @@ func (r *recording) signal(name string, arg any) {
 func askForRetry(r *recording) {
 	r.until(1, enumspb.EVENT_TYPE_TIMER_STARTED)
 	r.signal(workflows.SignalRetryNow, nil)
+}
+
+// askTwice asks again while the retry that it asked for is being sent.
+func askTwice(r *recording) {
+	askForRetry(r)
+	r.until(2, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
+	r.signal(workflows.SignalRetryNow, nil)
+	close(r.asked)
 }
 
 func cancel(r *recording) {

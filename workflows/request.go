@@ -97,8 +97,12 @@ func (r *request) attempt(ctx workflow.Context) step {
 	if claim.State != activities.Won {
 		return r.unlessCrowded(r.afterClaim(claim), claim.Crowded)
 	}
+	asked := r.now
 	r.now = false
 	sent := r.send(ctx, claim)
+	if asked {
+		r.forgetRepeats(ctx)
+	}
 	return r.unlessCrowded(afterSend(sent), sent.Crowded)
 }
 

@@ -171,6 +171,21 @@ func (r *request) drain() {
 	}
 }
 
+// oneRetry names the change by which words said during a retry that a word
+// brought ask for that retry (ADR 0009).
+const oneRetry = "one-retry-for-words-during-it"
+
+// forgetRepeats drops the words that arrived during an attempt that a word had
+// brought: a burst of them reaches the workflow in several tasks, and is one
+// retry all the same. Only a run that has such words pays for the version.
+func (r *request) forgetRepeats(ctx workflow.Context) {
+	if r.retryNow.Len() == 0 || workflow.GetVersion(ctx, oneRetry, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	for r.retryNow.ReceiveAsync(nil) {
+	}
+}
+
 // continueAsNew keeps histories short; what was asked for goes along.
 func (r *request) continueAsNew(ctx workflow.Context) error {
 	r.drain()

@@ -106,6 +106,22 @@ func TestRetryNowDuringASendIsUsedAfterIt(t *testing.T) {
 	}
 }
 
+// A burst of words reaches the workflow in several tasks, some of them during
+// the retry that the first ones brought. It is that retry they ask for.
+func TestWordsDuringTheRetryTheyAskedForAreThatRetry(t *testing.T) {
+	s := newStage(t)
+	ask := func() { s.SignalWorkflow(workflows.SignalRetryNow, nil) }
+	s.claims = claims(won)
+	s.sends = append(sends(again), during(again, ask), answer(delivered))
+	s.RegisterDelayedCallback(ask, time.Second)
+	if _, err := s.run(workflows.RequestInput{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.gap(1) != time.Second || s.gap(3) != backoff || s.runs[4].now {
+		t.Errorf("rested %v and %v, then %+v", s.gap(1), s.gap(3), s.runs[4])
+	}
+}
+
 // A database that is away defers a run that has sent nothing, so that waiting
 // rows stay rows; a later one asks again.
 func TestClaimThatFails(t *testing.T) {
