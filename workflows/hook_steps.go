@@ -13,11 +13,13 @@ import (
 )
 
 // Times of a hook's workflow. The first retry is soon, because an operator is
-// watching; the last ones are for a database that is away.
+// watching. The last ones are for a database that is away: when it is back,
+// attempts begin again, and a pause must not come later than the second that it
+// has at any other time.
 const (
 	pauseWithin    = 10 * time.Second
 	pauseRest      = 100 * time.Millisecond
-	pauseRestLimit = 10 * time.Second
+	pauseRestLimit = time.Second
 )
 
 // Longest texts of a pause, in characters: those of the pause table's columns.

@@ -201,6 +201,22 @@ func TestPauseIsTriedUntilItIsWritten(t *testing.T) {
 	}
 }
 
+// However long the table is away it is asked about every second: attempts begin
+// again when it is back, and the pause must not be far behind.
+func TestAPauseIsWrittenSoonAfterTheTablesReturn(t *testing.T) {
+	p := newTable(t)
+	p.at(1, func() { p.away = 8 })
+	p.signal(1, workflows.SignalPause, "now")
+	p.at(12, func() { // eight tries take 1.5 s and 4 times a second; by tens of seconds, more than 20 s
+		if p.pause == nil {
+			t.Error("not paused")
+		}
+	})
+	if err := p.play(workflows.HookInput{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAnExistingPauseIsTakenOver(t *testing.T) {
 	p := newTable(t)
 	p.away = 5
