@@ -110,14 +110,15 @@ func (s *story) queue(t *testing.T) {
 	s.row = queue(t, s.Site, s.hook, s.object, forever)
 }
 
-// beforeClaim is a workflow that nobody runs yet: its starter has gone.
+// beforeClaim is a workflow that nobody runs yet: its starter has gone, and the
+// ledger with it. The process to come finds the task queue by the hook.
 func beforeClaim(t *testing.T, g ground) *story {
 	s := newStory(t, g)
 	s.deaf, s.young = true, true
 	s.booth.letGo()
 	s.queue(t)
 	run := func(id, name string, input map[string]any) {
-		o := client.StartWorkflowOptions{ID: id, TaskQueue: "waybill"}
+		o := client.StartWorkflowOptions{ID: id, TaskQueue: "waybill-before"}
 		if _, err := s.Temporal.ExecuteWorkflow(t.Context(), o, name, input); err != nil {
 			t.Fatal(err)
 		}

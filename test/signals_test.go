@@ -105,6 +105,8 @@ func everyMoment(t *testing.T, backoff string, words map[string]word) {
 // told), one after the other, the row sent, no run left open, and the hook free for its next row.
 func (s *story) endsWell(t *testing.T) {
 	t.Helper()
+	// A feed looks at a hook whose breaker was open a minute later at the latest.
+	scenario.Within(t, 2*patience, func() bool { return row(t, s.Site, s.row.PHID).Status == "sent" })
 	await(t, s.Site, s.row.PHID, "sent", "okay")
 	scenario.Until(t, patience, "no run of the request is open", func() bool { return !s.Open(t, s.request()) })
 	next := queue(t, s.Site, s.hook, task(t, s.Site), never)
