@@ -76,10 +76,9 @@ func (s *story) tasks(t *testing.T, id string) (run string, ends []int64) {
 	}
 	var begun int64
 	for _, e := range s.history(t, id) {
-		switch e.GetEventType() {
-		case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+		if e.GetWorkflowTaskCompletedEventAttributes() != nil {
 			ends = append(ends, e.GetEventId())
-		case enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+		} else if e.GetWorkflowTaskScheduledEventAttributes() != nil || e.GetWorkflowTaskStartedEventAttributes() != nil {
 			begun = e.GetEventId()
 		}
 	}
