@@ -20,12 +20,12 @@ func TestAResultOutlivesTheDatabasesAbsence(t *testing.T) {
 	for part, written := range map[scenario.Part]string{scenario.Question: "queued", scenario.Answer: "sent"} {
 		t.Run("at the "+string(part), func(t *testing.T) {
 			t.Parallel()
-			databaseAway(t, part, written)
+			awayAt(t, part, written)
 		})
 	}
 }
 
-func databaseAway(t *testing.T, part scenario.Part, meanwhile string) {
+func awayAt(t *testing.T, part scenario.Part, meanwhile string) {
 	site, receiver := scenario.NewSite(t, &program), scenario.NewReceiver(t, nil, time.Now)
 	cables := site.NewCables(t)
 	serve := site.Serve(t, site.Through(t, cables, shortLease()))

@@ -39,7 +39,7 @@ func TestAHundredKillsLoseAndDoubleNothing(t *testing.T) {
 	y.fleet.Launch(t, processes, "serve")
 	y.fleet.AwaitReady(t)
 	stop := y.load.Stream(t, 2*time.Second, devstack.RetryForever)
-	conductor := scenario.Conductor{Seed: seed(t), Every: 700 * time.Millisecond, Parts: []scenario.Part{
+	conductor := scenario.Conductor{Seed: seed(t), Every: 700 * time.Millisecond, Moves: []scenario.Move{
 		{Kind: "SIGKILL", Play: func(chance *rand.Rand) {
 			m := y.fleet.Any(t, chance)
 			m.Kill()

@@ -52,7 +52,7 @@ type caller struct {
 	err   chan error
 }
 
-func call(t *testing.T, c *scenario.Cable) *caller {
+func dial(t *testing.T, c *scenario.Cable) *caller {
 	t.Helper()
 	conn, err := net.Dial("tcp", c.Addr())
 	if err != nil {
@@ -128,7 +128,7 @@ func TestACableCarriesBothWaysAndEndsWithItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	a := call(t, scenario.NewCable(t, listener.Addr().String()))
+	a := dial(t, scenario.NewCable(t, listener.Addr().String()))
 	server, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -149,13 +149,13 @@ func TestAFrozenCableLosesNothingAndTellsNothing(t *testing.T) {
 	t.Parallel()
 	address, heard := echo(t)
 	c := scenario.NewCable(t, address)
-	a := call(t, c)
+	a := dial(t, c)
 	a.say(t, "before\n")
 	a.hears(t, "before")
 	c.Freeze()
 	c.Freeze()
 	a.say(t, "meanwhile\n")
-	late := call(t, c)
+	late := dial(t, c)
 	late.say(t, "late\n")
 	a.hearsNothing(t)
 	late.hearsNothing(t)
@@ -172,14 +172,14 @@ func TestACutResetsAndARefusingCableTakesNobody(t *testing.T) {
 	t.Parallel()
 	address, _ := echo(t)
 	c := scenario.NewCable(t, address)
-	a := call(t, c)
+	a := dial(t, c)
 	a.say(t, "x\n")
 	a.hears(t, "x")
 	c.Gone()
 	a.ends(t, false)
-	call(t, c).ends(t, false)
+	dial(t, c).ends(t, false)
 	c.Accept()
-	b := call(t, c)
+	b := dial(t, c)
 	b.say(t, "again\n")
 	b.hears(t, "again")
 }
@@ -188,7 +188,7 @@ func TestACutEndsWhatIsFrozen(t *testing.T) {
 	t.Parallel()
 	address, heard := echo(t)
 	c := scenario.NewCable(t, address)
-	a := call(t, c)
+	a := dial(t, c)
 	c.Freeze()
 	a.say(t, "lost\n")
 	a.hearsNothing(t)
@@ -206,7 +206,7 @@ func TestAHeldMessageIsBeforeOrAfterItsEffect(t *testing.T) {
 		for _, drop := range []bool{false, true} {
 			address, heard := echo(t)
 			c := scenario.NewCable(t, address)
-			a, other := call(t, c), call(t, c)
+			a, other := dial(t, c), dial(t, c)
 			held := c.Hold(what, "SET status")
 			// In two pieces: where reads end must not matter.
 			a.say(t, "UPDATE x SET st")
@@ -235,7 +235,7 @@ func TestAHoldLooksForwardOnly(t *testing.T) {
 	t.Parallel()
 	address, _ := echo(t)
 	c := scenario.NewCable(t, address)
-	a := call(t, c)
+	a := dial(t, c)
 	a.say(t, "one\n")
 	a.hears(t, "one")
 	held := c.Hold(scenario.Question, "one")
@@ -251,7 +251,7 @@ func TestAHoldForNothingTakesTheNextWord(t *testing.T) {
 	t.Parallel()
 	address, _ := echo(t)
 	c := scenario.NewCable(t, address)
-	a := call(t, c)
+	a := dial(t, c)
 	long := strings.Repeat("x", 400)
 	a.say(t, long+"\n")
 	a.hears(t, long)

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Part is something a Conductor can do.
-type Part struct {
+// Move is something a Conductor can do.
+type Move struct {
 	Kind string
 	// Weight is how often it is chosen, relative to the others; 0 counts as 1.
 	Weight int
-	// Play does it. chance is the conductor's own: whatever a part leaves to
+	// Play does it. chance is the conductor's own: whatever a move leaves to
 	// chance belongs to the seed.
 	Play func(chance *rand.Rand)
 }
@@ -25,15 +25,15 @@ type Part struct {
 type Conductor struct {
 	// Seed is printed, so that a run's choices can be made again.
 	Seed uint64
-	// Every is the middle of the pause before each part, which is between half
+	// Every is the middle of the pause before each move, which is between half
 	// and one and a half of it.
 	Every time.Duration
-	Parts []Part
+	Moves []Move
 
 	played map[string]int
 }
 
-// Conduct plays n parts.
+// Conduct plays n moves.
 func (c *Conductor) Conduct(t testing.TB, n int) {
 	t.Helper()
 	t.Logf("conductor: seed %d", c.Seed)
@@ -41,25 +41,25 @@ func (c *Conductor) Conduct(t testing.TB, n int) {
 	c.played = map[string]int{}
 	for range n {
 		pass(t, c.Every/2+time.Duration(chance.Int64N(int64(c.Every))))
-		part := c.choose(chance)
-		part.Play(chance)
-		c.played[part.Kind]++
+		move := c.choose(chance)
+		move.Play(chance)
+		c.played[move.Kind]++
 	}
 }
 
-// choose takes a part by weight.
-func (c *Conductor) choose(chance *rand.Rand) Part {
+// choose takes a move by weight.
+func (c *Conductor) choose(chance *rand.Rand) Move {
 	total := 0
-	for _, p := range c.Parts {
+	for _, p := range c.Moves {
 		total += max(p.Weight, 1)
 	}
 	at := chance.IntN(total)
-	for _, p := range c.Parts {
+	for _, p := range c.Moves {
 		if at -= max(p.Weight, 1); at < 0 {
 			return p
 		}
 	}
-	panic("scenario: a conductor without parts")
+	panic("scenario: a conductor without moves")
 }
 
 // Played says in words what was done.

@@ -9,11 +9,11 @@ import (
 	"waybill/test/scenario"
 )
 
-// conduct plays 200 parts and returns what was played in which order.
+// conduct plays 200 moves and returns what was played in which order.
 func conduct(t *testing.T, seed uint64) (order []int) {
 	t.Helper()
 	c := scenario.Conductor{Seed: seed, Every: 10 * time.Microsecond}
-	c.Parts = []scenario.Part{
+	c.Moves = []scenario.Move{
 		{Kind: "rare", Play: func(chance *rand.Rand) { order = append(order, -1-chance.IntN(5)) }},
 		{Kind: "often", Weight: 9, Play: func(chance *rand.Rand) { order = append(order, chance.IntN(5)) }},
 	}
@@ -38,6 +38,6 @@ func TestASeedMakesTheSameChoices(t *testing.T) {
 	}
 	// One in ten of 200, and nothing else for this seed.
 	if rare == 0 || rare > 60 {
-		t.Errorf("a part of weight 1 in 10 was played %d times of 200", rare)
+		t.Errorf("a move of weight 1 in 10 was played %d times of 200", rare)
 	}
 }
