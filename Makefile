@@ -40,7 +40,7 @@ build: ## build bin/waybill
 	@go build -buildvcs=$(BUILDVCS) -o bin/waybill ./cmd/waybill
 
 .PHONY: test
-test: static temporal mariadb ## everything CI runs: check, and the tests with real servers
+test: static temporal mariadb faketime ## everything CI runs: check, and the tests with real servers
 	@$(no-race)
 	go test $(TESTFLAGS) ./...
 
@@ -87,6 +87,10 @@ lint-tools:
 .PHONY: mariadb
 mariadb:
 	@tools/need-mariadb
+
+.PHONY: faketime
+faketime:
+	@tools/need-faketime
 
 .PHONY: clean
 clean: ## remove bin/ (tools and demo data stay)

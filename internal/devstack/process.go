@@ -28,7 +28,8 @@ type command struct {
 	path    string
 	args    []string
 	dir     string
-	logFile string // truncated at every start
+	logFile string   // truncated at every start
+	env     []string // name=value, besides what this process has
 }
 
 // start runs the command. The child gets its own process group and, where the
@@ -45,6 +46,7 @@ func (c command) start() (*process, error) {
 	// that started it.
 	cmd := exec.Command(c.path, c.args...) //nolint:noctx // see above
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, out, out
+	cmd.Env = append(os.Environ(), c.env...)
 	cmd.SysProcAttr = childAttributes()
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
