@@ -5,26 +5,50 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"waybill/activities"
 )
 
-// Reserve waits for room among the attempts of the hook's kind. The slow kind
-// has a bound of its own, so that hanging receivers leave room for the others.
+// unknownShare is the part of the room for slow and unknown receivers that those
+// known as slow leave free: a hook that is new must not wait behind any number
+// of hanging ones.
+const unknownShare = 4
+
+// Reserve waits for room among the attempts of the hook's kind. The slow and
+// unknown kind has a bound of its own, so that hanging receivers leave room for
+// the others.
 func (o *Ownership) Reserve(ctx context.Context, hookPHID string) (release func(), err error) {
-	room := o.slow
-	if o.isFast(hookPHID) {
-		room = o.fast
+	fast, known := o.speed(hookPHID)
+	rooms := []*semaphore.Weighted{o.slow}
+	switch {
+	case fast:
+		rooms = []*semaphore.Weighted{o.fast}
+	case known:
+		rooms = []*semaphore.Weighted{o.knownSlow, o.slow}
 	}
-	if err := room.Acquire(ctx, 1); err != nil {
-		return nil, err
+	var taken []*semaphore.Weighted
+	leave := func() {
+		for _, room := range taken {
+			room.Release(1)
+		}
 	}
-	return sync.OnceFunc(func() { room.Release(1) }), nil
+	for _, room := range rooms {
+		if err := room.Acquire(ctx, 1); err != nil {
+			leave()
+			return nil, err
+		}
+		taken = append(taken, room)
+	}
+	return sync.OnceFunc(leave), nil
 }
 
-func (o *Ownership) isFast(hookPHID string) bool {
+// speed says how the hook's receiver answered last.
+func (o *Ownership) speed(hookPHID string) (fast, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.speeds[hookPHID]
+	fast, known = o.speeds[hookPHID]
+	return fast, known
 }
 
 // Admit lets an attempt into its hook, one at a time. First attempts were given
@@ -93,8 +117,9 @@ func (o *Ownership) tenure(ctx context.Context, hookPHID string) (*tenure, activ
 // pass is admission to the hook; Done may be called more than once.
 func (o *Ownership) pass(hookPHID string, t *tenure, release func()) *activities.Pass {
 	var once sync.Once
+	fast, _ := o.speed(hookPHID)
 	return &activities.Pass{
-		Queue: o.cfg.Queue, Fast: o.isFast(hookPHID), Lock: t.lock, Since: t.since, Lost: t.lost,
+		Queue: o.cfg.Queue, Fast: fast, Lock: t.lock, Since: t.since, Lost: t.lost,
 		Owned: func() bool { return o.stillOwned(hookPHID, t) },
 		Done: func(took time.Duration) {
 			once.Do(func() {

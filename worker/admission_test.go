@@ -129,6 +129,30 @@ func TestSlowReceiversLeaveTheFastOnesRoom(t *testing.T) {
 	}, hookA, hookB)
 }
 
+// However many receivers are known to hang, a new one finds room.
+func TestReceiversKnownAsSlowLeaveRoomForUnknownOnes(t *testing.T) {
+	owning(t, func(t *testing.T, o *Ownership) {
+		admit(t, o, hookA, false).Done(time.Minute)
+		for range 2 {
+			if reserve(t, o, hookA) == nil {
+				t.Fatal("no room for a slow one")
+			}
+		}
+		if reserve(t, o, hookA) != nil {
+			t.Error("slow ones took all of MaxSlow")
+		}
+		first := reserve(t, o, hookB)
+		if first == nil || reserve(t, o, hookB) != nil {
+			t.Error("not one place for an unknown one")
+		}
+		// Waiting in vain takes nothing along.
+		first()
+		if reserve(t, o, hookB) == nil {
+			t.Error("room was lost")
+		}
+	}, hookA, hookB)
+}
+
 // A retry gives its room back with its slot, or when it does not get one.
 func TestRetriesGiveTheirRoomBack(t *testing.T) {
 	owning(t, func(t *testing.T, o *Ownership) {

@@ -85,7 +85,9 @@ type Ownership struct {
 	cfg  OwnershipConfig
 	fast *semaphore.Weighted
 	slow *semaphore.Weighted
-	wake chan struct{}
+	// knownSlow bounds what receivers known as slow may take of the slow room.
+	knownSlow *semaphore.Weighted
+	wake      chan struct{}
 
 	mu       sync.Mutex
 	tenures  map[string]*tenure
@@ -113,9 +115,10 @@ type tenure struct {
 func NewOwnership(cfg OwnershipConfig) *Ownership {
 	return &Ownership{
 		cfg: cfg, wake: make(chan struct{}, 1), problem: "the lock session is not open yet",
-		fast:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
-		slow:    semaphore.NewWeighted(int64(cfg.MaxSlow)),
-		tenures: map[string]*tenure{}, slots: map[string]*slot{}, speeds: map[string]bool{},
+		fast:      semaphore.NewWeighted(int64(cfg.MaxInFlight)),
+		slow:      semaphore.NewWeighted(int64(cfg.MaxSlow)),
+		knownSlow: semaphore.NewWeighted(int64(max(1, cfg.MaxSlow-max(1, cfg.MaxSlow/unknownShare)))),
+		tenures:   map[string]*tenure{}, slots: map[string]*slot{}, speeds: map[string]bool{},
 	}
 }
 
