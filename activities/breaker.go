@@ -14,16 +14,35 @@ import (
 func (h *Herald) breaker(hookPHID string, s herald.Snapshot) time.Duration {
 	wait := between(s.Now, s.ThresholdFailure) + h.Rules.BreakerWindow + time.Second
 	if s.ThresholdFailure == 0 || wait <= 0 {
-		if _, was := h.breakers.LoadAndDelete(hookPHID); was {
-			h.Log.Info("breaker closed: the hook is called again", zap.String("hook", hookPHID))
-		}
+		h.closed(hookPHID)
 		return 0
 	}
 	if _, was := h.breakers.Swap(hookPHID, h.Clock().Add(wait)); !was {
+		time.AfterFunc(wait, func() { h.slid(hookPHID) })
 		h.Log.Warn("breaker open: too many of the hook's requests failed, nothing is sent to it for now",
 			zap.String("hook", hookPHID), zap.Duration("wait", wait))
 	}
 	return wait
+}
+
+// slid closes a breaker whose window has slid while nobody asked, and comes back
+// later where others have added failures meanwhile.
+func (h *Herald) slid(hookPHID string) {
+	until, open := h.breakers.Load(hookPHID)
+	if !open {
+		return
+	}
+	if left := until.(time.Time).Sub(h.Clock()); left > 0 {
+		time.AfterFunc(left, func() { h.slid(hookPHID) })
+		return
+	}
+	h.closed(hookPHID)
+}
+
+func (h *Herald) closed(hookPHID string) {
+	if _, was := h.breakers.LoadAndDelete(hookPHID); was {
+		h.Log.Info("breaker closed: the hook is called again", zap.String("hook", hookPHID))
+	}
 }
 
 // OpenBreakers counts the hooks whose breaker this process has found open and
