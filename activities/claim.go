@@ -19,6 +19,12 @@ const (
 	farFuture   = 24 * time.Hour
 )
 
+// putBack is how far a row may lie ahead of the database's clock by rule: each
+// write moves its version by one at least, however many there are in a second.
+// What lies further ahead was written before the clock was put back, and that
+// clock says nothing about it: this process's own has to do.
+const putBack = 3
+
 // Claim asks for the right to send a request once. It takes the hook's slot,
 // looks at the row, and moves the row's version; what stands in the way comes
 // back as a state. An error means that a database could not be asked: nothing
@@ -92,13 +98,16 @@ func (h *Herald) leased(s herald.Snapshot, since time.Time) ClaimResult {
 	if void {
 		return ClaimResult{}
 	}
-	byDatabase := between(s.Now, r.Modified) + h.Rules.Lease
-	wait := max(byDatabase, h.Rules.Lease-age)
+	wait := h.Rules.Lease - age
+	ahead := between(s.Now, r.Modified)
+	if ahead <= putBack*time.Second {
+		wait = max(wait, ahead+h.Rules.Lease)
+	}
 	switch {
+	case ahead+h.Rules.Lease > farFuture:
+		return h.untouched(r, "The row's dateModified lies more than a day in the future.")
 	case wait <= 0:
 		return ClaimResult{}
-	case wait > farFuture:
-		return h.untouched(r, "The row's dateModified lies more than a day in the future.")
 	}
 	return ClaimResult{
 		State: Leased, Wait: min(wait, longestWait),
@@ -122,7 +131,7 @@ func (h *Herald) held(ctx context.Context, in ClaimInput, s herald.Snapshot) (Cl
 			Reason: "Too many of the hook's requests failed lately.",
 		}, nil
 	}
-	rest := between(s.Now, s.Request.LastEpoch) + h.Rules.Backoff
+	rest := h.resting(s)
 	if s.Request.LastResult == herald.ResultFail && rest > 0 && !in.Now {
 		return ClaimResult{
 			State: Resting, Wait: min(rest, longestWait),
@@ -130,6 +139,17 @@ func (h *Herald) held(ctx context.Context, in ClaimInput, s herald.Snapshot) (Cl
 		}, nil
 	}
 	return ClaimResult{}, nil
+}
+
+// resting is what is left of a failed row's backoff.
+func (h *Herald) resting(s herald.Snapshot) time.Duration {
+	r := s.Request
+	ahead := between(s.Now, r.LastEpoch)
+	if ahead <= putBack*time.Second {
+		return ahead + h.Rules.Backoff
+	}
+	age, _ := h.sightings.age(herald.Claim{ID: r.ID, Version: r.Modified}, time.Time{}, h.Clock())
+	return h.Rules.Backoff - age
 }
 
 // between is the time from one moment to another, in the database's seconds.

@@ -85,13 +85,13 @@ func claimCases() []claimCase {
 		}, activities.Resting, 40 * time.Second},
 		{"resting since the future", func(w *world) {
 			w.row(func(r *herald.Request) { r.LastResult, r.LastEpoch, r.Modified = herald.ResultFail, start+1<<30, start })
-		}, activities.Resting, 10 * time.Minute},
+		}, activities.Resting, time.Minute},
 		{"slot taken", func(w *world) { w.gate.taken = 1 }, activities.Busy, 0},
 		{"claimed by another", func(w *world) { w.row(func(r *herald.Request) { r.Modified = start + 1 }) }, activities.Leased, 31 * time.Second},
 		{"retry claimed by another", func(w *world) {
 			w.row(func(r *herald.Request) { r.LastResult, r.LastEpoch, r.Modified = herald.ResultFail, start-90, start-87 })
 		}, activities.Leased, 30 * time.Second},
-		{"claimed an hour ahead", func(w *world) { w.row(func(r *herald.Request) { r.Modified = start + 3600 }) }, activities.Leased, 10 * time.Minute},
+		{"claimed an hour ahead", func(w *world) { w.row(func(r *herald.Request) { r.Modified = start + 3600 }) }, activities.Leased, 30 * time.Second},
 		{"another was faster", func(w *world) { w.rows.onLoad(w.foreignClaim) }, activities.Lost, 0},
 		{"a setting's failure came too late", func(w *world) {
 			w.rows.hook.Status = "disabled"

@@ -27,11 +27,15 @@ func TestALeaseIsJudgedByBothClocks(t *testing.T) {
 		}, activities.Won},
 		{"the database jumps back", func(w *world) {
 			w.jump(-40 * time.Second)
-			w.pass(30 * time.Second)
+			w.pass(almost)
 		}, activities.Leased},
-		{"the database jumps back, then both leases go by", func(w *world) {
+		{"the database jumps back, then a lease goes by", func(w *world) {
 			w.jump(-40 * time.Second)
-			w.pass(71 * time.Second)
+			w.pass(30 * time.Second)
+		}, activities.Won},
+		{"the database jumps back by hours", func(w *world) {
+			w.jump(-5 * time.Hour)
+			w.pass(30 * time.Second)
 		}, activities.Won},
 		{"the database stands still", func(w *world) { w.clock.advance(time.Hour) }, activities.Leased},
 		{"claimed anew in between", func(w *world) {
@@ -193,6 +197,33 @@ func TestBreakerEdges(t *testing.T) {
 			t.Errorf("evidence %d before now: wait %s, want %s", start-tt.evidence, res.Wait, tt.wait)
 		}
 	}
+}
+
+// A failed row whose time lies ahead, because the database's clock was put back
+// since, rests a backoff from when it was first seen so, not until the clock has
+// caught up.
+func TestAFailureFromBeforeAStepBackRestsABackoff(t *testing.T) {
+	w := newWorld(t)
+	w.to.answer = answers(500)
+	w.sends(w.claims(activities.Won), activities.Recorded)
+	w.jump(-time.Hour)
+	if res := w.claims(activities.Resting); res.Wait != time.Minute {
+		t.Errorf("wait %v", res.Wait)
+	}
+	w.pass(59 * time.Second)
+	if res := w.claims(activities.Resting); res.Wait != time.Second {
+		t.Errorf("wait %v", res.Wait)
+	}
+	w.pass(time.Second)
+	w.sends(w.claims(activities.Won), activities.Recorded)
+	// The second failure is written in the new time, under a version of the old.
+	if r := w.rows.row(id); r.Modified < r.LastEpoch+3000 {
+		t.Fatalf("row %+v", r)
+	}
+	w.pass(59 * time.Second)
+	w.claims(activities.Leased)
+	w.pass(31 * time.Second)
+	w.claims(activities.Won)
 }
 
 func TestBreakerIsLoggedOnceInAndOnceOut(t *testing.T) {

@@ -25,13 +25,16 @@ SELECT id, phid, dateModified, dateModified > lastRequestEpoch + 2,
        dateModified + ? <= UNIX_TIMESTAMP()
   FROM herald_webhookrequest
  WHERE webhookPHID = ? AND lastRequestResult = 'fail' AND status = 'queued'
-   AND lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?
+   AND (lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?` + datedAhead + `)
  ORDER BY lastRequestEpoch, id LIMIT ?`
 	waitingSQL   = "SELECT DISTINCT webhookPHID FROM herald_webhookrequest"
 	unchangedSQL = `
 SELECT COUNT(*) FROM herald_webhookrequest
  WHERE id = ? AND status = 'queued'
-   AND (lastRequestResult = 'none' OR (? AND lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?))`
+   AND (lastRequestResult = 'none' OR (? AND (lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?` + datedAhead + `)))`
+	// Failures from before the clock was put back are looked at too: whether they
+	// are due, only a clock that was not can say.
+	datedAhead = " OR lastRequestEpoch BETWEEN UNIX_TIMESTAMP() + 3 AND UNIX_TIMESTAMP() + 86400"
 )
 
 // Arrival is a row above the watermark: which hook has new work.

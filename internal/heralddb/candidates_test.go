@@ -44,7 +44,8 @@ func wanted(r devstack.Row) (head, due bool, c herald.Candidate) {
 		return true, false, c
 	case "fail":
 		c.Retry, c.Claimed = true, r.Modified > r.LastEpoch+2
-		return false, r.LastEpoch+backoff <= now, c
+		ahead := r.LastEpoch - now
+		return false, r.LastEpoch+backoff <= now || (ahead >= 3 && ahead <= 86400), c
 	}
 	return false, false, c
 }
