@@ -118,6 +118,8 @@ type Starter struct {
 	watermark uint64
 	recent    []uint64 // ids of the last sweep, ascending
 	life      int64    // of Temporal, in which all feeds have been woken
+	counted   int64    // workflows of hooks in the last census
+	acted     int64    // the short number that was acted on, -1 for none
 
 	mu     sync.Mutex
 	feeds  map[string]*feed
@@ -131,6 +133,7 @@ type Starter struct {
 func New(cfg Config) *Starter {
 	s := &Starter{
 		cfg: cfg, notes: notes{log: cfg.Log, bad: map[string]bool{}},
+		acted: -1, counted: -1,
 		announcing: make(chan struct{}, announceAtOnce), idling: make(chan struct{}, announceIdle),
 		feeds: map[string]*feed{}, known: map[string]bool{}, paused: map[string]bool{}, told: map[string]bool{},
 	}

@@ -21,6 +21,9 @@ func (s *Starter) sweep(ctx context.Context, step int) {
 	if matched && each(orphanEvery, step) {
 		s.orphans(ctx)
 	}
+	if each(censusEvery, step) {
+		s.census(ctx)
+	}
 	if each(registerEvery, step) && !s.attributes.Load() {
 		s.register(ctx)
 	}

@@ -67,9 +67,9 @@ type world struct {
 	latency  time.Duration // of starting a hook's workflow
 	starting int           // hooks' workflows being started
 	mostOnce int
+	miscount int64 // by which a count of workflows is wrong
 
-	// attempt is what becomes of a row's attempt, after took. The default
-	// delivers at once.
+	// attempt is what becomes of a row's attempt, after took; nil delivers.
 	attempt func(r *row) (e activities.Ended, took time.Duration)
 	// result is what a workflow in another process ends with.
 	result func(id string) (workflows.RequestResult, error)
