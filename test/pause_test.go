@@ -26,8 +26,16 @@ func tell(t *testing.T, s *scenario.Site, hookPHID, name, input string) {
 	if input != "" {
 		args = append(args, "--input", input)
 	}
-	if said, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
-		t.Fatalf("temporal %s: %v\n%s", strings.Join(args, " "), err, said)
+	for deadline := time.Now().Add(patience); ; {
+		said, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput()
+		if err == nil {
+			return
+		}
+		// The server's word for a workflow that is being worked on at that moment;
+		// nothing was accepted, and an operator repeats the command.
+		if !strings.Contains(string(said), "Workflow is busy") || time.Now().After(deadline) {
+			t.Fatalf("temporal %s: %v\n%s", strings.Join(args, " "), err, said)
+		}
 	}
 }
 

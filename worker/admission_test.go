@@ -186,7 +186,7 @@ func TestAHookBeingLeftLetsNobodyIn(t *testing.T) {
 			outcome <- refusal
 		}()
 		synctest.Wait()
-		o.settle(map[string]bool{}, 1)
+		o.settle(map[string]bool{}, sharing{most: 1})
 		if len(o.quiet()) != 0 {
 			t.Error("quiet with an attempt in it")
 		}

@@ -33,7 +33,10 @@ func (r *round) run(ctx context.Context) error {
 	if err := r.keep(); err != nil {
 		return err
 	}
-	if r.join(); r.joined {
+	if err := r.join(); err != nil {
+		return err
+	}
+	if r.unrecorded == nil {
 		if err := r.match(ctx); err != nil {
 			return err
 		}
@@ -44,29 +47,42 @@ func (r *round) run(ctx context.Context) error {
 	}
 	if r.unrecorded != nil {
 		r.o.report("owner records cannot be written", r.unrecorded)
+		if err := r.withdraw(); err != nil {
+			return err
+		}
 	} else {
 		r.o.report("", nil)
 	}
 	return r.releaseIdle()
 }
 
-// open takes the lock that shows this session alive.
-func (r *round) open() error {
+// join makes the session known to the others, which leave it its part: as one
+// that holds a lock of its own. An error is the session's.
+func (r *round) join() error {
+	if r.joined {
+		return nil
+	}
 	r.me = ledger.Session{Instance: r.o.cfg.Instance, AliveLock: "waybill-alive-" + rand.Text(), Feeds: r.o.cfg.Feeds}
 	got, err := r.s.Acquire(context.Background(), r.me.AliveLock)
 	if err == nil && !got {
 		err = errors.New("the lock that shows this process alive is taken")
 	}
-	return err
-}
-
-// join makes the session known to the others, which leave it its share.
-func (r *round) join() {
-	if r.joined {
-		return
+	if err != nil {
+		return err
 	}
 	_, r.unrecorded = bounded(func(ctx context.Context) (any, error) { return nil, r.o.cfg.Sessions.Joined(ctx, r.me) })
-	r.joined = r.unrecorded == nil
+	r.joined = true
+	return nil
+}
+
+// withdraw tells the others by the lock alone not to leave hooks to a process
+// that cannot take them. What it owns it keeps, until it can join again.
+func (r *round) withdraw() error {
+	if !r.joined {
+		return nil
+	}
+	r.joined = false
+	return r.s.Release(context.Background(), r.me.AliveLock)
 }
 
 // part makes this process's hooks free for the others to count on.
@@ -98,7 +114,7 @@ func (r *round) keepAlive() error {
 	return r.keep()
 }
 
-// match takes this process's share of the hooks and lets go of what is above it
+// match takes this process's part of the hooks and lets go of what is above it
 // and of hooks that no longer exist. A lock that somebody else has (a call of
 // Phorge's own under way) is asked for again in the next round.
 func (r *round) match(ctx context.Context) error {
@@ -116,7 +132,7 @@ func (r *round) match(ctx context.Context) error {
 	for _, hook := range hooks {
 		wanted[hook] = true
 	}
-	room := r.o.settle(wanted, s.most)
+	room := r.o.settle(wanted, s)
 	missing := slices.DeleteFunc(hooks, r.o.has)
 	if room == 0 || len(missing) == 0 {
 		return nil

@@ -50,9 +50,6 @@ func (o *Ownership) session(ctx context.Context) error {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
 	r := &round{o: o, s: s}
-	if err := r.open(); err != nil {
-		return err
-	}
 	for {
 		if err := r.run(ctx); err != nil {
 			return err

@@ -18,10 +18,28 @@ const everyHook = 10
 type sharing struct {
 	// living are the instances whose lock sessions live, this one among them.
 	living map[string]bool
-	// most is how many hooks this process should own: an equal part. Of hooks that
-	// are left over, the first processes by name take one more each, so that
-	// together they own all and nobody idles beside one that has two more.
-	most int
+	// least is an equal part of the hooks, rounded down, most the same rounded up.
+	least, most int
+	// wanting: another living process has less than the least.
+	wanting bool
+}
+
+// keep is how many of its hooks a process may keep. It gives more than it must
+// only to a process that has too few: a hook that moves is not called meanwhile.
+func (s sharing) keep(owned int) int {
+	if s.wanting && owned <= s.most {
+		return s.least
+	}
+	return s.most
+}
+
+// take is how many hooks a process may own by taking free ones. What is left
+// over when all have their part is anybody's.
+func (s sharing) take() int {
+	if s.wanting {
+		return s.least
+	}
+	return s.most
 }
 
 // share finds out who takes part. An error of the session ends it; one of the
@@ -33,6 +51,7 @@ func (r *round) share(ctx context.Context, hooks int) (sharing, error) {
 		return sharing{}, nil //nolint:nilerr // the round reports it
 	}
 	s := sharing{living: map[string]bool{r.o.cfg.Instance: true}}
+	fewest := hooks
 	for _, other := range known {
 		if other.Instance == r.o.cfg.Instance {
 			continue
@@ -41,29 +60,17 @@ func (r *round) share(ctx context.Context, hooks int) (sharing, error) {
 		if err != nil {
 			return sharing{}, err
 		}
-		if alive {
-			s.living[other.Instance] = true
-		} else {
+		if !alive {
 			r.bury(other)
+			continue
 		}
+		s.living[other.Instance] = true
+		fewest = min(fewest, other.Owned)
 	}
-	s.most = part(hooks, s.living, r.o.cfg.Instance)
+	s.least = hooks / len(s.living)
+	s.most = (hooks + len(s.living) - 1) / len(s.living)
+	s.wanting = fewest < s.least
 	return s, nil
-}
-
-// part is one process's part of the hooks.
-func part(hooks int, living map[string]bool, instance string) int {
-	before := 0
-	for other := range living {
-		if other < instance {
-			before++
-		}
-	}
-	n := hooks / len(living)
-	if before < hooks%len(living) {
-		n++
-	}
-	return n
 }
 
 // bury removes the record of a session that the server has dropped. Whoever
@@ -95,9 +102,9 @@ func (r *round) candidates(hooks []string, s sharing) []string {
 }
 
 // settle leaves hooks that no longer exist and, of the others, as many as are
-// above this process's share; what it was leaving and may keep, it keeps. It
+// above this process's part; what it was leaving and may keep, it keeps. It
 // returns how many more hooks it may take.
-func (o *Ownership) settle(wanted map[string]bool, most int) (room int) {
+func (o *Ownership) settle(wanted map[string]bool, s sharing) (room int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var ours []string
@@ -107,10 +114,10 @@ func (o *Ownership) settle(wanted map[string]bool, most int) (room int) {
 		}
 	}
 	slices.SortFunc(ours, o.byRest)
-	for _, hook := range ours[:max(0, len(ours)-most)] {
+	for _, hook := range ours[:max(0, len(ours)-s.keep(len(ours)))] {
 		o.tenures[hook].leaving = true
 	}
-	return max(0, most-len(ours))
+	return max(0, s.take()-len(ours))
 }
 
 // byRest puts hooks first that can be handed over soonest: nothing under way,

@@ -15,6 +15,8 @@ type Session struct {
 	AliveLock string
 	// Feeds says that the process looks for its hooks' work itself.
 	Feeds bool
+	// Owned is how many hooks it is recorded to own. Only Sessions sets it.
+	Owned int
 }
 
 // Joined records a session; it replaces the instance's session before.
@@ -38,11 +40,16 @@ func (l *Ledger) Left(ctx context.Context, s Session) error {
 	return nil
 }
 
+const sessionsSQL = `
+SELECT s.instance, s.alive_lock, s.feeds, COUNT(o.hook_phid)
+  FROM worker_session s LEFT JOIN hook_owner o ON o.instance = s.instance AND o.released_at IS NULL
+ GROUP BY s.instance, s.alive_lock, s.feeds ORDER BY s.instance`
+
 // Sessions lists what is recorded, the dead among them.
 func (l *Ledger) Sessions(ctx context.Context) ([]Session, error) {
-	rows, err := l.pool.QueryContext(ctx, "SELECT instance, alive_lock, feeds FROM worker_session ORDER BY instance")
+	rows, err := l.pool.QueryContext(ctx, sessionsSQL) //nolint:sqlclosecheck // collect closes them
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	return collect(rows, func(s *Session) error { return rows.Scan(&s.Instance, &s.AliveLock, &s.Feeds) })
+	return collect(rows, func(s *Session) error { return rows.Scan(&s.Instance, &s.AliveLock, &s.Feeds, &s.Owned) })
 }
