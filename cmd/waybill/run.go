@@ -102,7 +102,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.`,
 	root.SetErr(p.stderr)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(w.commands(p)...)
-	root.AddCommand(configCommand(p), versionCommand(p), environmentTopic())
+	root.AddCommand(configCommand(p), healthcheckCommand(p), versionCommand(p), environmentTopic())
 	return root
 }
 
