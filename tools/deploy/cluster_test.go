@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -56,17 +57,30 @@ func render(t *testing.T) *cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := yaml.UnmarshalStrict(text, object); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		decode(t, kind, text, object)
 	}
 	for kind := range into {
 		t.Errorf("there is no %s", kind)
 	}
-	if err := yaml.UnmarshalStrict([]byte(read(t, "deploy/kubernetes/secret.example.yaml")), &c.secret); err != nil {
-		t.Errorf("the Secret: %v", err)
-	}
+	decode(t, "the Secret", []byte(read(t, "deploy/kubernetes/secret.example.yaml")), &c.secret)
 	return c
+}
+
+// decode is the API server's strict decoder: fields that it does not know,
+// doubled ones, and ones in another case are errors.
+func decode(t *testing.T, what string, text []byte, into any) {
+	t.Helper()
+	document, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	faults, err := json.UnmarshalStrict(document, into)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	for _, fault := range faults {
+		t.Errorf("%s: %v", what, fault)
+	}
 }
 
 // pod is the pod's specification, with its one container.
