@@ -30,7 +30,6 @@ func seed(t *testing.T) uint64 {
 // Nothing is lost; a row is sent again only where nobody knew the outcome,
 // which its caller's death explains, and only after the lease.
 func TestAHundredKillsLoseAndDoubleNothing(t *testing.T) {
-	t.Parallel()
 	const kills, processes = 100, 4
 	y := newYard(t)
 	y.load.AddHooks(t, 8, scenario.Fast)
@@ -111,7 +110,6 @@ func (p *phorges) end() map[scenario.Turn]int {
 // under load give them hooks and rows; nothing is sent twice but what was in
 // flight at the kill, and what Phorge's saves overwrote is reported.
 func TestBesidePhorgeOnlyRowsInFlightAtAKillRepeat(t *testing.T) {
-	t.Parallel()
 	const hooks = 6
 	y := newYard(t)
 	y.load.AddHooks(t, 4, scenario.Fast)

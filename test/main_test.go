@@ -1,6 +1,8 @@
 // Package acceptance shows what Waybill promises, on real processes: the built
 // program, MariaDB, Temporal and receivers that speak raw TCP. Each test is
 // named after the property it shows; scenario has the building blocks.
+// Tests run side by side (t.Parallel), but for those that put a load on the
+// machine of their own: those run first, one after the other.
 package acceptance
 
 import (

@@ -113,7 +113,6 @@ func (y yard) callers() map[int]int {
 // that fail once more, and never two at a time to one hook, although the hooks
 // change hands while the processes find each other.
 func TestEightProcessesSendTwoThousandRowsOnce(t *testing.T) {
-	t.Parallel()
 	const rowsEach, hooks, recovering = 100, 20, 3
 	y := newYard(t)
 	y.load.AddHooks(t, 13, scenario.Fast)
@@ -141,7 +140,6 @@ func TestEightProcessesSendTwoThousandRowsOnce(t *testing.T) {
 // is killed and starts again, all under load; nothing is lost or doubled but
 // what was in flight at the kill.
 func TestHooksMoveBetweenProcessesUnderLoad(t *testing.T) {
-	t.Parallel()
 	y := newYard(t)
 	y.load.AddHooks(t, 6, scenario.Fast)
 	y.load.AddHooks(t, 2, scenario.Slow)
@@ -191,7 +189,6 @@ func lines(text, begin string) (found string) {
 // Kinds of processes share the work in every mixture: the starters feed what
 // the workers own, and only those own and send.
 func TestStartersFeedAllWorkers(t *testing.T) {
-	t.Parallel()
 	mixtures := map[string]struct {
 		kinds map[string]int
 		// senders is how many processes own hooks.
@@ -203,8 +200,7 @@ func TestStartersFeedAllWorkers(t *testing.T) {
 	}
 	for name, mixture := range mixtures {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			y := newYard(t)
+					y := newYard(t)
 			y.load.AddHooks(t, 3, scenario.Fast)
 			y.load.AddHooks(t, 2, scenario.Slow)
 			y.load.AddHooks(t, 1, scenario.Recovering)

@@ -48,7 +48,6 @@ func refusing(t testing.TB, object string) string {
 // for them. Every row is tried again and again all the same, and rows that can
 // be delivered are, on this hook and on others.
 func TestAHookOfFailuresKeepsAHundredWorkflowsOpen(t *testing.T) {
-	t.Parallel()
 	// All of them rest at once, if they are let: a round takes less than the rest.
 	const rows, rest = 150, "12s"
 	l := newLane(t, map[string]string{"WAYBILL_HERALD_BREAKER_THRESHOLD": "1000000", "WAYBILL_HERALD_RETRY_BACKOFF": rest})

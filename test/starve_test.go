@@ -103,7 +103,6 @@ func (s *starving) show(t *testing.T, what string, h devstack.Hook) {
 // rows arrive beside them as on an idle system: one that is known as fast, and
 // one never seen before. The backlog stays rows, it does not become workflows.
 func TestAFloodOfHangingHooksStarvesNobody(t *testing.T) {
-	t.Parallel()
 	s, _ := newStarving(t)
 	before := s.to.Calls()
 	flood(t, s.Site, s.to)
@@ -126,7 +125,6 @@ func TestAFloodOfHangingHooksStarvesNobody(t *testing.T) {
 // A process that starts into the flood knows no receiver, and so takes the
 // healthy one for slow at first: it shares its places with those that hang.
 func TestARestartInAFloodStarvesNobody(t *testing.T) {
-	t.Parallel()
 	s, serve := newStarving(t)
 	if code := serve.Stop(t); code != 0 {
 		t.Fatalf("stop ended with %d", code)

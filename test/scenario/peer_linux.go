@@ -41,10 +41,11 @@ func hungUp(conn net.Conn) bool {
 // of them.
 func pidOf(conn net.Conn, among []int) int {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
-	if !ok {
+	here, also := conn.LocalAddr().(*net.TCPAddr)
+	if !ok || !also {
 		return 0
 	}
-	link := "socket:[" + inodeOf(remote.Port) + "]"
+	link := "socket:[" + inodeOf(remote.Port, here.Port) + "]"
 	for _, pid := range among {
 		dir := fmt.Sprintf("/proc/%d/fd", pid)
 		files, _ := os.ReadDir(dir)
@@ -57,19 +58,20 @@ func pidOf(conn net.Conn, among []int) int {
 	return 0
 }
 
-// inodeOf is the inode of the loopback socket with that local port. The table's
+// inodeOf is the inode of the loopback socket between two ports, seen from the
+// first: one local port may serve connections to several servers. The table's
 // columns: number, local address, remote address, state, queues, timer,
 // retransmissions, uid, timeout, inode.
-func inodeOf(port int) string {
+func inodeOf(from, to int) string {
 	table, err := os.Open("/proc/net/tcp")
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = table.Close() }()
-	local := fmt.Sprintf(":%04X", port)
+	local, remote := fmt.Sprintf(":%04X", from), fmt.Sprintf(":%04X", to)
 	for lines := bufio.NewScanner(table); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) > 9 && strings.HasSuffix(fields[1], local) {
+		if len(fields) > 9 && strings.HasSuffix(fields[1], local) && strings.HasSuffix(fields[2], remote) {
 			return fields[9]
 		}
 	}
