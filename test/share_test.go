@@ -200,7 +200,7 @@ func TestStartersFeedAllWorkers(t *testing.T) {
 	}
 	for name, mixture := range mixtures {
 		t.Run(name, func(t *testing.T) {
-					y := newYard(t)
+			y := newYard(t)
 			y.load.AddHooks(t, 3, scenario.Fast)
 			y.load.AddHooks(t, 2, scenario.Slow)
 			y.load.AddHooks(t, 1, scenario.Recovering)

@@ -47,7 +47,7 @@ SELECT s.instance, s.alive_lock, s.feeds, COUNT(o.hook_phid)
 
 // Sessions lists what is recorded, the dead among them.
 func (l *Ledger) Sessions(ctx context.Context) ([]Session, error) {
-	rows, err := l.pool.QueryContext(ctx, sessionsSQL) //nolint:sqlclosecheck // collect closes them
+	rows, err := l.pool.QueryContext(ctx, sessionsSQL)
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
