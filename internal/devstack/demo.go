@@ -3,6 +3,8 @@ package devstack
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,11 +43,14 @@ type DemoConfig struct {
 
 // Demo plays a Phorge at work: four hooks, some tasks, and events that call
 // the hooks in all three ways Phorge does.
+//
+// Run, Enqueue and EnqueueTo may be called at the same time.
 type Demo struct {
 	cfg    DemoConfig
 	user   string
 	tasks  []string
 	hooks  map[string]Hook // by name
+	mu     sync.Mutex
 	events int
 }
 
@@ -127,6 +132,46 @@ func (d *Demo) Hooks() []Hook {
 	return hooks
 }
 
+// Endpoint is the receiver's endpoint that a hook of the demo calls.
+func (d *Demo) Endpoint(name string) (string, error) {
+	for _, h := range demoHooks() {
+		if h.name == name {
+			return h.endpoint, nil
+		}
+	}
+	return "", noSuchHook(name)
+}
+
+// Hook finds a hook of the demo by name.
+func (d *Demo) Hook(name string) (Hook, error) {
+	if hook, ok := d.hooks[name]; ok {
+		return hook, nil
+	}
+	return Hook{}, noSuchHook(name)
+}
+
+func noSuchHook(name string) error {
+	var names []string
+	for _, h := range demoHooks() {
+		names = append(names, h.name)
+	}
+	return fmt.Errorf("the demo has no hook %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// EnqueueTo queues n calls of one event to a hook, as Phorge's editor writes
+// them.
+func (d *Demo) EnqueueTo(ctx context.Context, name string, n int) error {
+	hook, err := d.Hook(name)
+	if err != nil {
+		return err
+	}
+	e, err := d.event(ctx, hook)
+	if err != nil {
+		return err
+	}
+	return d.cfg.Phorge.EnqueueMany(ctx, e, n)
+}
+
 // Enqueue queues the first handful: an editor's call to every hook, and the
 // test button's and the command line's to the healthy one. It returns how many
 // requests it made.
@@ -168,9 +213,12 @@ func (d *Demo) Run(ctx context.Context) error {
 
 // step queues the next event's calls.
 func (d *Demo) step(ctx context.Context) error {
+	d.mu.Lock()
 	d.events++
+	events := d.events
+	d.mu.Unlock()
 	for _, h := range demoHooks() {
-		if h.every == 0 || d.events%h.every != 0 {
+		if h.every == 0 || events%h.every != 0 {
 			continue
 		}
 		if err := d.edit(ctx, d.hooks[h.name]); err != nil {
@@ -180,17 +228,23 @@ func (d *Demo) step(ctx context.Context) error {
 	return nil
 }
 
-// edit changes a task, one to three transactions, and queues the call a
-// Herald rule would cause.
+// edit changes a task and queues the call a Herald rule would cause.
 func (d *Demo) edit(ctx context.Context, hook Hook) error {
-	task := d.tasks[d.events%len(d.tasks)]
-	transactions, err := d.cfg.Phorge.AddTransactions(ctx, d.user, task, 1+d.events%3)
+	e, err := d.event(ctx, hook)
 	if err != nil {
 		return err
 	}
-	_, err = d.cfg.Phorge.EnqueueEditor(ctx, Edit{
-		Hook: hook.PHID, Object: task, Transactions: transactions,
-		Triggers: []string{NewPHID("HRUL")},
-	})
+	_, err = d.cfg.Phorge.EnqueueEditor(ctx, e)
 	return err
+}
+
+// event changes a task, one to three transactions, and says what a Herald rule
+// would make of it.
+func (d *Demo) event(ctx context.Context, hook Hook) (Edit, error) {
+	d.mu.Lock()
+	events := d.events
+	d.mu.Unlock()
+	task := d.tasks[events%len(d.tasks)]
+	transactions, err := d.cfg.Phorge.AddTransactions(ctx, d.user, task, 1+events%3)
+	return Edit{Hook: hook.PHID, Object: task, Transactions: transactions, Triggers: []string{NewPHID("HRUL")}}, err
 }

@@ -2,6 +2,7 @@ package devstack_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,5 +146,29 @@ func TestDemoSaysWhenTheDatabaseIsGone(t *testing.T) {
 	}
 	if _, err := devstack.NewDemo(t.Context(), devstack.DemoConfig{Phorge: p, Receiver: r}); err == nil {
 		t.Error("a demo without a database")
+	}
+}
+
+func TestDemoQueuesAsManyAsAskedFor(t *testing.T) {
+	p := stacktest.Phorge(t, "")
+	d, _ := newDemo(t, p)
+	slow, err := d.Hook("slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.EnqueueTo(t.Context(), "slow", 1203); err != nil {
+		t.Fatal(err)
+	}
+	if got := queued(t, p, slow.PHID); got != 1203 {
+		t.Errorf("%d rows, want 1203", got)
+	}
+	if err := d.EnqueueTo(t.Context(), "slwo", 1); err == nil || !strings.Contains(err.Error(), "healthy, slow, failing, hanging") {
+		t.Errorf("a hook that is not there: %v", err)
+	}
+	if endpoint, err := d.Endpoint("failing"); endpoint != "fail" || err != nil {
+		t.Errorf("failing calls %q, %v", endpoint, err)
+	}
+	if _, err := d.Endpoint("none"); err == nil {
+		t.Error("a hook that is not there has an endpoint")
 	}
 }

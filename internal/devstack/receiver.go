@@ -18,7 +18,7 @@ const (
 	EndpointHealthy = "healthy" // 200 at once
 	EndpointSlow    = "slow"    // 200 after ?ms=, two seconds without
 	EndpointFail    = "fail"    // 503 until healed
-	EndpointHang    = "hang"    // no answer while the caller waits
+	EndpointHang    = "hang"    // no answer while the caller waits, until healed
 )
 
 // signatureHeader is where Phorge, and so Waybill, puts the signature.
@@ -60,13 +60,21 @@ type Receiver struct {
 	cfg     ReceiverConfig
 	server  *http.Server
 	addr    string
-	closing chan struct{} // ends calls that hang
+	closing chan struct{} // ends all calls
 	once    sync.Once
+	letGo   chan struct{} // ends calls that hang
+	letting sync.Once
 
 	mu     sync.Mutex
 	keys   map[string][]string
-	broken map[string]bool
+	broken map[string]Failure // what is set here goes before an endpoint's own way
 	counts map[string]Counts
+}
+
+// Failure is how a broken endpoint treats calls that are signed.
+type Failure struct {
+	Status int  // what it answers
+	Hang   bool // it never answers, whatever Status says
 }
 
 // Counts are totals of one endpoint since the start.
@@ -85,9 +93,9 @@ func StartReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
 		return nil, err
 	}
 	r := &Receiver{
-		cfg: cfg, addr: l.Addr().String(), closing: make(chan struct{}),
+		cfg: cfg, addr: l.Addr().String(), closing: make(chan struct{}), letGo: make(chan struct{}),
 		keys: map[string][]string{}, counts: map[string]Counts{},
-		broken: map[string]bool{EndpointFail: true},
+		broken: map[string]Failure{EndpointFail: {Status: http.StatusServiceUnavailable}, EndpointHang: {Hang: true}},
 	}
 	r.server = &http.Server{Handler: r.routes(), ReadHeaderTimeout: headerTimeout}
 	go func() { _ = r.server.Serve(l) }() // returns ErrServerClosed at Close
@@ -114,6 +122,10 @@ func (r *Receiver) Close() error {
 	return r.server.Close()
 }
 
+// LetGo ends the calls that hang, now and later, without an answer: nobody who
+// stops a demo wants to wait for their deadline.
+func (r *Receiver) LetGo() { r.letting.Do(func() { close(r.letGo) }) }
+
 // Addr is host:port.
 func (r *Receiver) Addr() string { return r.addr }
 
@@ -129,15 +141,23 @@ func (r *Receiver) Trust(endpoint, key string) {
 
 // Break makes an endpoint answer 503 until Heal. People do the same with
 // `curl -X POST http://<addr>/break/<endpoint>`, and /heal/ for the opposite.
-func (r *Receiver) Break(endpoint string) { r.setBroken(endpoint, true) }
+func (r *Receiver) Break(endpoint string) {
+	r.BreakAs(endpoint, Failure{Status: http.StatusServiceUnavailable})
+}
 
-// Heal makes an endpoint answer 200 again; "fail" starts broken.
-func (r *Receiver) Heal(endpoint string) { r.setBroken(endpoint, false) }
-
-func (r *Receiver) setBroken(endpoint string, broken bool) {
+// BreakAs makes an endpoint fail in that way until Heal.
+func (r *Receiver) BreakAs(endpoint string, how Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.broken[endpoint] = broken
+	r.broken[endpoint] = how
+}
+
+// Heal makes an endpoint answer 200 from the next call on: "fail" and "hang"
+// start broken, and "slow" stays slow.
+func (r *Receiver) Heal(endpoint string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.broken, endpoint)
 }
 
 // Counts returns an endpoint's totals.
@@ -184,7 +204,7 @@ func (r *Receiver) count(call Received) {
 // 0 when there is nobody left to answer.
 func (r *Receiver) behave(q *http.Request, call Received) int {
 	r.mu.Lock()
-	broken := r.broken[call.Endpoint]
+	failure, broken := r.broken[call.Endpoint]
 	r.mu.Unlock()
 	switch {
 	case !known(call.Endpoint):
@@ -192,12 +212,12 @@ func (r *Receiver) behave(q *http.Request, call Received) int {
 	case !call.Verified:
 		// Before anything else: a stranger's call must have no effect.
 		return http.StatusUnauthorized
+	case broken && failure.Hang:
+		return r.wait(q, -1)
 	case broken:
-		return http.StatusServiceUnavailable
+		return failure.Status
 	case call.Endpoint == EndpointSlow:
 		return r.wait(q, slowness(q))
-	case call.Endpoint == EndpointHang:
-		return r.wait(q, -1)
 	}
 	return http.StatusOK
 }
@@ -223,15 +243,17 @@ func slowness(q *http.Request) time.Duration {
 // when the caller or the server went away first.
 func (r *Receiver) wait(q *http.Request, d time.Duration) int {
 	var over <-chan time.Time // nil: never
+	letGo := r.letGo
 	if d >= 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
-		over = timer.C
+		over, letGo = timer.C, nil
 	}
 	select {
 	case <-over:
 		return http.StatusOK
 	case <-q.Context().Done():
+	case <-letGo:
 	case <-r.closing:
 	}
 	return 0

@@ -204,3 +204,35 @@ func TestReceiverDropsWhatIsTooLong(t *testing.T) {
 		t.Errorf("reported %+v", got)
 	}
 }
+
+func TestReceiverFailsInTheWayItIsToldAndIsMended(t *testing.T) {
+	r, calls := startReceiver(t)
+	good := sign(receiverKey, receiverBody)
+	for _, endpoint := range []string{"healthy", "hang", "fail"} {
+		r.Trust(endpoint, receiverKey)
+		r.BreakAs(endpoint, devstack.Failure{Status: 418})
+		if got, err := post(t.Context(), r.URL(endpoint), good, receiverBody); err != nil || got != 418 {
+			t.Errorf("%s with 418: %d, %v", endpoint, got, err)
+		}
+		r.Heal(endpoint)
+		if got, err := post(t.Context(), r.URL(endpoint), good, receiverBody); err != nil || got != 200 {
+			t.Errorf("%s healed: %d, %v", endpoint, got, err)
+		}
+		<-calls
+		<-calls
+	}
+	r.BreakAs("healthy", devstack.Failure{Hang: true})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := post(t.Context(), r.URL("healthy"), good, receiverBody)
+		ended <- err
+	}()
+	r.LetGo()
+	r.LetGo() // twice is once
+	if got := <-calls; got.Status != 0 || !got.Verified {
+		t.Errorf("let go, reported %+v", got)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a call that was let go has an answer")
+	}
+}
