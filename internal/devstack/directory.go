@@ -12,16 +12,17 @@ import (
 	"syscall"
 )
 
-// lockDir creates dir and takes the lock file `<name>.lock` in it. The lock is
-// the kernel's (flock), so that a killed process leaves none behind.
-func lockDir(dir, name string) (*os.File, error) {
+// LockDir creates dir and takes the lock file `<name>.lock` in it, until the
+// file is closed. The lock is the kernel's (flock), so that a killed process
+// leaves none behind. Errors wrap ErrInUse, ErrNotYours or ErrDiskFull.
+func LockDir(dir, name string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, diskError(err)
+		return nil, notYours(diskError(err), dir)
 	}
 	path := filepath.Join(dir, name+".lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, diskError(err)
+		return nil, notYours(diskError(err), dir)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, _ := os.ReadFile(path)
@@ -33,6 +34,25 @@ func lockDir(dir, name string) (*os.File, error) {
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return f, nil
+}
+
+// lockDir locks a server's directory. Root could use somebody else's, but what
+// it wrote there would stop the owner's next start.
+func lockDir(dir, name string) (*os.File, error) {
+	var stat syscall.Stat_t
+	if err := syscall.Stat(dir, &stat); err == nil && int(stat.Uid) != os.Geteuid() {
+		return nil, notYours(os.ErrPermission, dir)
+	}
+	return LockDir(dir, name)
+}
+
+// notYours marks a refusal of the file system, which usually means that the
+// data were made by another user.
+func notYours(err error, dir string) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%w: %s; run as the user who made it, or work in a copy of your own (%v)", ErrNotYours, dir, err)
+	}
+	return err
 }
 
 // diskError marks a full disk as such.

@@ -18,6 +18,8 @@ var (
 	ErrPortInUse = errors.New("port in use")
 	// ErrInUse: another copy is running on the same directory.
 	ErrInUse = errors.New("directory in use")
+	// ErrNotYours: the directory belongs to another user.
+	ErrNotYours = errors.New("directory of another user")
 	// ErrDiskFull: the file system of the directory has no space left.
 	ErrDiskFull = errors.New("disk full")
 	// ErrExited: the program ended before it was ready.
@@ -37,7 +39,8 @@ const quotedLines = 12
 func startError(program string, cause error, logFile string) error {
 	tail := fileTail(logFile)
 	switch {
-	case strings.Contains(tail, "No space left on device") || strings.Contains(tail, "Errcode: 28"):
+	case strings.Contains(tail, "No space left on device") || strings.Contains(tail, "Errcode: 28") ||
+		strings.Contains(tail, "failed with error 28"):
 		cause = ErrDiskFull
 	case strings.Contains(tail, "ddress already in use"):
 		cause = ErrPortInUse

@@ -18,6 +18,7 @@ func TestStartErrorReadsTheCauseFromTheLog(t *testing.T) {
 		{"nothing known", "[ERROR] Aborting", ErrExited},
 		{"full disk, MariaDB", "[ERROR] mariadbd: Error writing file (Errcode: 28 \"No space left on device\")", ErrDiskFull},
 		{"full disk, InnoDB", "[ERROR] InnoDB: preallocating 12582912 bytes for file ./ibdata1 failed with error 28: No space left on device", ErrDiskFull},
+		{"full disk, redo log", "[ERROR] InnoDB: preallocating 100663296 bytes for file ./ib_logfile101 failed with error 28", ErrDiskFull},
 		{"port, MariaDB", "[ERROR] Can't start server: Bind on TCP/IP port. Got error: 98: Address already in use", ErrPortInUse},
 		{"port, Temporal", "error: can't set frontend port 7233: listen tcp 127.0.0.1:7233: bind: address already in use", ErrPortInUse},
 		{"a survivor", "[ERROR] InnoDB: Unable to lock ./ibdata1 error: 11", ErrInUse},

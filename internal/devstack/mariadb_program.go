@@ -105,15 +105,25 @@ func (p mariadbProgram) install(ctx context.Context, cfg MariaDBConfig) error {
 		return err
 	}
 	fmt.Fprintf(cfg.Log, "creating a %s data directory in %s\n", p.name(), data)
-	fresh := data + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
-		return err
+	// A name of its own: what an interrupted run left may still be written to
+	// by a server that has not noticed its end.
+	left, _ := filepath.Glob(data + ".new*")
+	for _, dir := range left {
+		_ = os.RemoveAll(dir)
 	}
+	fresh, err := os.MkdirTemp(cfg.Dir, filepath.Base(data)+".new")
+	if err != nil {
+		return diskError(err)
+	}
+	defer func() { _ = os.RemoveAll(fresh) }() // gone already when all went well
 	cmd, err := p.installCommand(ctx, fresh, scratchDir(cfg.Dir))
 	if err != nil {
 		return err
 	}
-	out, err := cmd.CombinedOutput()
+	out, err := runInGroup(cmd)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return installError(p.name(), err, string(out))
 	}

@@ -124,3 +124,13 @@ func (p *process) watch(ctx context.Context, ready func(context.Context) error) 
 		}
 	}
 }
+
+// runInGroup runs a command that starts others (an installation's script) and
+// returns what they said. The end of its context ends all of them.
+func runInGroup(cmd *exec.Cmd) ([]byte, error) {
+	runtime.LockOSThread() // see start
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = childAttributes()
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd.CombinedOutput()
+}
