@@ -15,30 +15,28 @@ import (
 	"waybill/internal/devstack"
 )
 
-// welcome prints what runs, what to open and what to try, within 80 columns.
+// welcome prints what runs, what to open and what to try: within 80 columns,
+// and short enough that the whole start fits a screen of 24 lines.
 func (s *demoStack) welcome() {
-	healthy := s.demo.Hooks()[0]
 	s.line(`
   Web UI      %s
-  API         http://%s/api/webhook/stats
-  metrics     http://%s/metrics
+  API         http://%s/api/webhook/stats  (and /metrics)
   log         %s
 
-Try, in another terminal in this folder:
-  1. Open a request of the failing hook: its attempts, and the timer that says
-     what it waits for.
-       %s
-  2. Pause the healthy hook, watch it fall silent, and resume it:
-       %s workflow signal --name pause \
-         --workflow-id hook/%s --input '"lunch"'
-       (the same with --name resume)
-  3. See all hooks, who owns them and what waits:
-       . %s && bin/waybill hooks list
-
 Four hooks: healthy answers at once, slow takes two seconds, failing says 503,
-hanging never answers. Deliveries, as the receiver sees them (Ctrl-C ends it):
+hanging never answers. Try, in another terminal in this folder:
+  bin/waybill dev demo break             healthy says 503; heal mends it
+  bin/waybill dev demo enqueue 500       a flood for healthy
+  bin/waybill dev demo pause             healthy waits; resume goes on
+  . %s && bin/waybill hooks list
+Requests of the failing hook, each with the timer that it waits for:
+  %s
+Ctrl-C ends it and keeps the data.
 `,
-		s.temporal.UI(), devAPI, devAPI, filepath.Join(devDir, "serve.log"), s.requests("failing"), s.bin, healthy.PHID, environmentFile())
+		s.temporal.UI(), s.options.addr(apiPort), serveLog(), environmentFile(), s.requests("failing"))
+	if !s.options.quiet {
+		s.line("%s", devstack.ScreenHead())
+	}
 }
 
 // requests is the Web UI's list of one hook's requests.

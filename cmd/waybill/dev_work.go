@@ -5,25 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
-	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/term"
 
 	"waybill/internal/devstack"
 )
 
-// The demo's addresses, all on loopback; MariaDB takes a free port.
 const (
-	devDir          = ".waybill"
-	devNamespace    = "demo"
-	devTemporalPort = 7233
-	devUIPort       = 8233
-	devAPI          = "127.0.0.1:8160"
-	devReceiver     = "127.0.0.1:8161"
+	// devDir is where the demo keeps everything, in the folder it is started in.
+	devDir       = ".waybill"
+	devNamespace = "demo"
 	// devRetryBackoff shows a retry while somebody is still watching.
 	devRetryBackoff = "20s"
+	// devBreakerWindow lets somebody who has broken a hook see it mended, too.
+	devBreakerWindow = "60s"
 	// devStop bounds the end of one server.
 	devStop = 20 * time.Second
 )
@@ -31,18 +31,31 @@ const (
 // demoStack is everything that `waybill dev` has started.
 type demoStack struct {
 	process
+	options  devOptions
+	lock     *os.File
+	control  *control
 	mariadb  *devstack.MariaDB
 	temporal *devstack.Temporal
 	receiver *devstack.Receiver
 	demo     *devstack.Demo
-	bin      string // the temporal program, for the things to try
-	screen   sync.Mutex
+	screen   *devstack.Screen
+	job      job    // serve's
+	bin      string // the temporal program
 }
 
 // runDev starts a complete system and shows what happens in it until ctx ends.
 // Everything it started ends with it, in order, also when a later part fails.
 func runDev(ctx context.Context, p process) (err error) {
+	ctx, cancel := untilHangup(ctx)
+	defer cancel()
 	s := &demoStack{process: p}
+	if s.options, err = loadDevOptions(p.getenv); err != nil {
+		return err
+	}
+	s.screen = devstack.NewScreen(devstack.ScreenConfig{
+		Out: p.stdout, Clock: p.now, Quiet: s.options.quiet, Color: colored(p),
+		Hooks: func() []devstack.Hook { return s.demo.Hooks() },
+	})
 	defer func() { err = errors.Join(err, s.stop()) }()
 	if err := s.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -53,14 +66,33 @@ func runDev(ctx context.Context, p process) (err error) {
 	return s.show(ctx)
 }
 
+// untilHangup lets the end of the terminal be an orderly one, unless somebody
+// (nohup) has said that it is none of ours.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
+}
+
+// colored says whether the output may have colours: a terminal that knows them,
+// and nobody who asked for none (https://no-color.org).
+func colored(p process) bool {
+	f, ok := p.stdout.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
+}
+
 // start brings up the servers, the queue and the receiver.
 func (s *demoStack) start(ctx context.Context) (err error) {
-	s.line("Starting a complete Waybill in %s/ ...", devDir)
-	if s.bin, err = devstack.FindTemporal(s.getenv); err != nil {
+	if err := s.preflight(ctx); err != nil {
 		return err
 	}
-	if err := free(ctx, devAPI); err != nil {
-		return fmt.Errorf("the API's address: %w", err)
+	if s.control, err = startControl(ctx); err != nil {
+		return err
+	}
+	s.line("Starting a complete Waybill in %s/ ...", devDir)
+	if s.first() {
+		s.line("  (the first start makes MariaDB's data directory, about ten seconds)")
 	}
 	s.mariadb, err = devstack.StartMariaDB(ctx, devstack.MariaDBConfig{Dir: filepath.Join(devDir, "mariadb")})
 	if err != nil {
@@ -68,28 +100,21 @@ func (s *demoStack) start(ctx context.Context) (err error) {
 	}
 	s.line("  MariaDB     %s", s.mariadb.Addr())
 	s.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalConfig{
-		Bin: s.bin, Dir: filepath.Join(devDir, "temporal"), Port: devTemporalPort, UIPort: devUIPort,
+		Bin: s.bin, Dir: filepath.Join(devDir, "temporal"),
+		Port: s.options.port(temporalPort), UIPort: s.options.port(uiPort),
 	})
 	if err != nil {
 		return fmt.Errorf("starting Temporal: %w", err)
 	}
 	s.line("  Temporal    %s", s.temporal.Addr())
-	s.receiver, err = devstack.StartReceiver(ctx, devstack.ReceiverConfig{Addr: devReceiver, Clock: s.now, OnCall: s.called})
-	if err != nil {
-		return fmt.Errorf("demo receiver on %s: %w", devReceiver, err)
-	}
-	s.line("  receiver    %s", s.receiver.Addr())
-	return s.fill(ctx)
-}
-
-// free reports an address that somebody else listens on, before anything is
-// started that would have to be stopped again.
-func free(ctx context.Context, address string) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	s.receiver, err = devstack.StartReceiver(ctx, devstack.ReceiverConfig{
+		Addr: s.options.addr(receiverPort), Clock: s.now, OnCall: s.called,
+	})
 	if err != nil {
 		return err
 	}
-	return l.Close()
+	s.line("  receiver    %s", s.receiver.Addr())
+	return s.fill(ctx)
 }
 
 // fill makes the demo Phorge queue and its first rows.
@@ -113,13 +138,12 @@ func (s *demoStack) fill(ctx context.Context) error {
 func (s *demoStack) show(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	log, err := os.OpenFile(filepath.Join(devDir, "serve.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(serveLog(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	j, err := newJob(s.serveProcess(log))
-	if err != nil {
+	if s.job, err = newJob(s.serveProcess(io.MultiWriter(log, s.screen))); err != nil {
 		return err
 	}
 	if err := s.writeEnvironment(); err != nil {
@@ -127,26 +151,45 @@ func (s *demoStack) show(ctx context.Context) error {
 	}
 	s.welcome()
 	served := make(chan error, 1)
-	go func() { served <- runServe(ctx, j); cancel() }()
+	go func() { served <- runServe(ctx, s.job); cancel() }()
 	go func() { _ = s.demo.Run(ctx) }()
-	go s.watchServers(ctx, cancel)
+	go s.tick(ctx)
+	died := make(chan error, 1)
+	go func() { died <- s.watchServers(ctx); cancel() }()
+	s.control.stack.Store(s)
 	<-ctx.Done()
 	s.line("\nStopping: deliveries under way end first, then the servers ...")
-	return <-served
+	s.receiver.LetGo()
+	return errors.Join(<-died, <-served)
 }
 
-// watchServers ends the demo when one of its servers dies.
-func (s *demoStack) watchServers(ctx context.Context, cancel func()) {
+// tick lets the screen sum up seconds after which nothing happens.
+func (s *demoStack) tick(ctx context.Context) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-second.C:
+			s.screen.Tick()
+		}
+	}
+}
+
+// watchServers waits until one of the servers dies, or the demo ends.
+func (s *demoStack) watchServers(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return
+		return nil
 	case <-s.mariadb.Exited():
-		s.line("MariaDB has ended; its log is %s.", s.mariadb.LogFile())
+		return fmt.Errorf("MariaDB has ended by itself; its log is %s", s.mariadb.LogFile())
 	case <-s.temporal.Exited():
-		s.line("Temporal has ended; its log is %s.", s.temporal.LogFile())
+		return fmt.Errorf("the Temporal server has ended by itself; its log is %s", s.temporal.LogFile())
 	}
-	cancel()
 }
+
+func serveLog() string { return filepath.Join(devDir, "serve.log") }
 
 // serveProcess is this process as serve sees it: the demo's settings before
 // the environment's, and its log in a file.
@@ -159,6 +202,11 @@ func (s *demoStack) serveProcess(log io.Writer) process {
 		}
 		return s.getenv(name)
 	}
+	// The screen reads the log.
+	settings["WAYBILL_LOG_FORMAT"] = "json"
+	if s.getenv("WAYBILL_LOG_LEVEL") != "debug" {
+		settings["WAYBILL_LOG_LEVEL"] = "info"
+	}
 	p.stderr, p.terminal = log, false
 	return p
 }
@@ -169,39 +217,37 @@ func (s *demoStack) settings() map[string]string {
 		"WAYBILL_HERALD_DSN":       s.mariadb.DSN(devNamespace + "_herald"),
 		"WAYBILL_DSN":              s.mariadb.DSN("waybill"),
 		"WAYBILL_TEMPORAL_ADDRESS": s.temporal.Addr(),
-		"WAYBILL_LISTEN":           devAPI,
+		"WAYBILL_LISTEN":           s.options.addr(apiPort),
 		"WAYBILL_HERALD_ALLOW":     "127.0.0.0/8",
 	}
-	if s.getenv("WAYBILL_HERALD_RETRY_BACKOFF") == "" {
-		settings["WAYBILL_HERALD_RETRY_BACKOFF"] = devRetryBackoff
+	for name, value := range map[string]string{
+		"WAYBILL_HERALD_RETRY_BACKOFF": devRetryBackoff, "WAYBILL_HERALD_BREAKER_WINDOW": devBreakerWindow,
+	} {
+		if s.getenv(name) == "" {
+			settings[name] = value
+		}
 	}
 	return settings
 }
 
-// called shows one delivery.
+// called says when a receiver would not have believed a call. All others are
+// shown as Waybill saw them.
 func (s *demoStack) called(r devstack.Received) {
-	signature := "signature ok"
 	if !r.Verified {
-		signature = "SIGNATURE WRONG"
+		s.line("%s  SIGNATURE WRONG: the receiver refused a call to /%s", s.now().Format(time.TimeOnly), r.Endpoint)
 	}
-	answer := fmt.Sprint(r.Status)
-	if r.Status == 0 {
-		answer = "no answer"
-	}
-	s.line("%s  %-8s %-9s  %s  %s", s.now().Format(time.TimeOnly), r.Endpoint, answer, signature, r.ObjectPHID)
 }
 
-func (s *demoStack) line(format string, values ...any) {
-	s.screen.Lock()
-	defer s.screen.Unlock()
-	say(s.stdout, format, values...)
-}
+func (s *demoStack) line(format string, values ...any) { s.screen.Say(format, values...) }
 
 // stop ends what was started, the last first.
 func (s *demoStack) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*devStop)
 	defer cancel()
 	var failures []error
+	if s.control != nil {
+		failures = append(failures, s.control.close())
+	}
 	if s.receiver != nil {
 		failures = append(failures, s.receiver.Close())
 	}
@@ -211,6 +257,9 @@ func (s *demoStack) stop() error {
 	if s.mariadb != nil {
 		failures = append(failures, s.mariadb.Stop(ctx))
 		s.line("Stopped. Data is kept in %s/; `make clean-dev` forgets it.", devDir)
+	}
+	if s.lock != nil {
+		_ = s.lock.Close() // the last: until here the folder is in use
 	}
 	return errors.Join(failures...)
 }
