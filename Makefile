@@ -31,13 +31,19 @@ help: ## list the targets
 	@echo "Waybill: make <target>"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# ARGS are for `waybill dev`, for example: make run ARGS='--quiet --ui-port 18233'
 .PHONY: run
 run: temporal mariadb build ## start a complete demo system (first time about 5 minutes), Ctrl-C stops it
-	@exec bin/waybill dev
+	@exec bin/waybill dev $(ARGS)
 
 .PHONY: build
-build: ## build bin/waybill
-	@go build -buildvcs=$(BUILDVCS) -o bin/waybill ./cmd/waybill
+build: go ## build bin/waybill
+	@mkdir -p bin; [ -x bin/waybill ] || echo "building waybill (about a minute, once)"
+	@go build -v -buildvcs=$(BUILDVCS) -o bin/waybill ./cmd/waybill 2>&1 | tools/progress waybill
+
+.PHONY: go
+go:
+	@tools/need-go
 
 .PHONY: test
 test: static temporal mariadb faketime ## everything CI runs: check, and the tests with real servers
@@ -76,13 +82,13 @@ bench-packages: ## the packages' own benchmarks
 tools: temporal lint-tools ## build Temporal, golangci-lint and workflowcheck into .waybill/bin
 
 .PHONY: temporal
-temporal:
+temporal: go
 	@if [ -n "$${WAYBILL_TEMPORAL_BIN:-}" ]; then exit 0; fi; \
 	tools/build temporal tools github.com/temporalio/cli/cmd/temporal \
 	  "about 5 minutes on two cores, once; later builds come from Go's cache"
 
 .PHONY: lint-tools
-lint-tools:
+lint-tools: go
 	@tools/build golangci-lint tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about 2 minutes, once"
 	@tools/build workflowcheck tools/lint go.temporal.io/sdk/contrib/tools/workflowcheck
 
@@ -98,9 +104,11 @@ faketime:
 clean: ## remove bin/ (tools and demo data stay)
 	rm -rf bin
 
+# A running demo keeps its data: it holds these locks.
 .PHONY: clean-dev
 clean-dev: ## remove the demo's data: its database, its Temporal, its keys
 	@for lock in $$(find .waybill -name '*.lock' 2>/dev/null); do \
-	  if command -v flock >/dev/null && ! flock -n $$lock true; then \
-	    echo "the demo is running (process $$(cat $$lock)); stop it first" >&2; exit 1; fi; done
+	  if command -v flock >/dev/null && ! flock -n $$lock true 2>/dev/null; then \
+	    if [ -r $$lock ]; then echo "the demo is running (process $$(cat $$lock)); stop it first" >&2; \
+	    else echo "$$lock belongs to another user; run make clean-dev as that user" >&2; fi; exit 1; fi; done
 	@if [ -d .waybill ]; then find .waybill -mindepth 1 -maxdepth 1 ! -name bin -exec rm -rf {} +; fi
