@@ -1,0 +1,103 @@
+package acceptance
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"waybill/internal/devstack"
+	"waybill/internal/devstack/stacktest"
+	"waybill/test/scenario"
+)
+
+// demo is `waybill dev` in a folder of its own, on ports of its own. Linux only:
+// elsewhere its servers outlive a kill.
+type demo struct {
+	dir string
+	env map[string]string
+}
+
+func newDemo(t *testing.T) *demo {
+	t.Helper()
+	stacktest.NeedsServers(t)
+	bin, err := devstack.FindTemporal(os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &demo{dir: t.TempDir(), env: map[string]string{
+		"WAYBILL_TEMPORAL_BIN": bin, "WAYBILL_HERALD_RETRY_BACKOFF": "3s",
+		"WAYBILL_HERALD_BREAKER_THRESHOLD": "1000", // no rest for the hook that is broken
+		// A lease of 8 s: shorter ones are raised to what they must cover.
+		"WAYBILL_HERALD_DELIVERY_TIMEOUT": "2s", "WAYBILL_HERALD_WRITE_ALLOWANCE": "1s", "WAYBILL_HERALD_CLAIM_LEASE": "8s",
+	}}
+	for _, name := range []string{"DEMO_TEMPORAL_PORT", "DEMO_UI_PORT", "DEMO_API_PORT", "DEMO_RECEIVER_PORT"} {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		d.env[name] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	}
+	return d
+}
+
+// start runs it through a shell, which changes the folder and is gone then.
+func (d *demo) start(t *testing.T) *scenario.Process {
+	t.Helper()
+	return scenario.Start(t, "/bin/sh", d.env, "-c", `cd "$0" && exec "$1" dev`, d.dir, program.Path(t))
+}
+
+func (d *demo) order(t *testing.T, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program.Path(t), append([]string{"dev", "demo"}, args...)...)
+	c.Dir = d.dir
+	said, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", args, err, said)
+	}
+	return string(said)
+}
+
+// shows waits until the terminal shows a text it has not shown before.
+func shows(t *testing.T, p *scenario.Process, before, text string) {
+	t.Helper()
+	scenario.Until(t, 2*patience, func() string { return text + " in\n" + p.Out.Tail(20) }, func() bool {
+		return strings.Contains(strings.TrimPrefix(p.Out.String(), before), text)
+	})
+}
+
+func TestADemoIsDrivenFromAnotherTerminalAndRecoversFromAKill(t *testing.T) {
+	t.Parallel()
+	d := newDemo(t)
+	p := d.start(t)
+	shows(t, p, "", "  delivered   200             1")
+
+	if said := d.order(t, "enqueue", "60"); said != "queued for healthy: 60\n" {
+		t.Errorf("enqueue said %q", said)
+	}
+	shows(t, p, "", " in this second: ")
+	d.order(t, "break", "healthy", "--with", "418")
+	shows(t, p, "", "healthy               WILL RETRY  418")
+	before := p.Out.String()
+	d.order(t, "heal")
+	shows(t, p, before, "healthy               delivered   200             2")
+	if said := d.order(t, "pause", "slow", "--reason", "lunch"); !strings.Contains(said, "slow is paused") {
+		t.Errorf("pause said %q", said)
+	}
+	d.order(t, "resume", "slow")
+
+	p.Kill()
+	p = d.start(t)
+	shows(t, p, "", "The last run was killed")
+	shows(t, p, "", "  delivered   200 ")
+	if code := p.Stop(t); code != 0 || !strings.Contains(p.Out.String(), "Stopped. Data is kept") {
+		t.Errorf("ended with %d:\n%s", code, p.Out.Tail(20))
+	}
+	if _, err := os.Stat(filepath.Join(d.dir, ".waybill", "dev.sock")); err == nil {
+		t.Error("the socket is left behind")
+	}
+}
