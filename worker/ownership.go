@@ -89,9 +89,12 @@ type Ownership struct {
 	knownSlow *semaphore.Weighted
 	wake      chan struct{}
 
-	mu       sync.Mutex
-	tenures  map[string]*tenure
-	slots    map[string]*slot // they outlive tenures, as attempts may
+	mu      sync.Mutex
+	tenures map[string]*tenure
+	slots   map[string]*slot // they outlive tenures, as attempts may
+	// waits are until when hooks wait for the claims of a former owner: also on
+	// the next session, whose record no longer tells of that one.
+	waits    map[string]time.Time
 	speeds   map[string]bool
 	valid    time.Time
 	stopping bool
@@ -118,7 +121,7 @@ func NewOwnership(cfg OwnershipConfig) *Ownership {
 		fast:      semaphore.NewWeighted(int64(cfg.MaxInFlight)),
 		slow:      semaphore.NewWeighted(int64(cfg.MaxSlow)),
 		knownSlow: semaphore.NewWeighted(int64(max(1, cfg.MaxSlow-max(1, cfg.MaxSlow/unknownShare)))),
-		tenures:   map[string]*tenure{}, slots: map[string]*slot{}, speeds: map[string]bool{},
+		tenures:   map[string]*tenure{}, slots: map[string]*slot{}, waits: map[string]time.Time{}, speeds: map[string]bool{},
 	}
 }
 
@@ -193,11 +196,16 @@ func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
 	if o.cfg.SameServer {
 		t.lock = herald.Lock{Name: lock, Connection: connection}
 	}
-	if !clean {
-		t.from = now.Add(o.cfg.Lease)
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !clean {
+		o.waits[hook] = now.Add(o.cfg.Lease)
+	}
+	if until := o.waits[hook]; now.Before(until) {
+		t.from = until
+	} else {
+		delete(o.waits, hook)
+	}
 	if o.slots[hook] == nil {
 		o.slots[hook] = &slot{}
 	}
@@ -206,19 +214,23 @@ func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
 }
 
 // quiet lists the hooks being left that nothing holds any more: no attempt (one
-// whose result waits to be written keeps its slot), and long enough after the
-// last write.
+// whose result waits to be written keeps its slot), long enough after the last
+// write, and no wait for a former owner's claims, but for a process that ends.
 func (o *Ownership) quiet() map[string]*tenure {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := map[string]*tenure{}
 	for hook, t := range o.tenures {
-		if t.leaving && t.slot.idle() && (!t.used || o.cfg.Clock().Sub(t.lastUse) >= o.cfg.Hold) {
+		held := t.used && o.cfg.Clock().Sub(t.lastUse) < o.cfg.Hold
+		if t.leaving && t.slot.idle() && !held && (o.stopping || !o.waiting(t)) {
 			out[hook] = t
 		}
 	}
 	return out
 }
+
+// waiting says that a former owner's claims have not run out yet.
+func (o *Ownership) waiting(t *tenure) bool { return o.cfg.Clock().Before(t.from) }
 
 // end forgets a tenure whose lock was given back.
 func (o *Ownership) end(hook string) {

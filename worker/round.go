@@ -188,6 +188,17 @@ func (r *round) acquire(hook string) error {
 	return nil
 }
 
+// release marks the record of a hook that nothing is owed to any more.
+func (r *round) release(hook string, t *tenure) error {
+	if r.o.waiting(t) {
+		return nil
+	}
+	_, err := bounded(func(ctx context.Context) (any, error) {
+		return nil, r.o.cfg.Records.Released(ctx, r.record(hook))
+	})
+	return err
+}
+
 func (r *round) record(hook string) ledger.Owner {
 	c := r.o.cfg
 	return ledger.Owner{HookPHID: hook, Instance: c.Instance, TaskQueue: c.Queue, Connection: r.s.Connection()}
@@ -199,10 +210,9 @@ func (r *round) record(hook string) ledger.Owner {
 // enter it any more.
 func (r *round) releaseIdle() error {
 	for hook, t := range r.o.quiet() {
-		_, err := bounded(func(ctx context.Context) (any, error) {
-			return nil, r.o.cfg.Records.Released(ctx, r.record(hook))
-		})
-		if err != nil {
+		// Given up before a former owner's claims have run out, the next one has to
+		// wait for them too: the record says so by staying.
+		if err := r.release(hook, t); err != nil {
 			r.o.cfg.Log.Warn("hand-over not recorded, the hook's next owner waits a lease",
 				zap.String("hook", hook), zap.Error(err))
 		}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -120,17 +121,23 @@ func (o *Ownership) settle(wanted map[string]bool, s sharing) (room int) {
 	return max(0, s.take()-len(ours))
 }
 
-// byRest puts hooks first that can be handed over soonest: nothing under way,
-// then the longest since the last write.
+// byRest puts hooks first that can be handed over soonest: no wait for a former
+// owner, nothing under way, then the longest since the last write.
 func (o *Ownership) byRest(a, b string) int {
 	x, y := o.tenures[a], o.tenures[b]
-	if busy := x.slot.idle(); busy != y.slot.idle() {
-		if busy {
-			return -1
-		}
+	return cmp.Or(
+		cmp.Compare(rank(o.waiting(x)), rank(o.waiting(y))),
+		cmp.Compare(rank(!x.slot.idle()), rank(!y.slot.idle())),
+		x.lastUse.Compare(y.lastUse),
+	)
+}
+
+// rank orders what is not before what is.
+func rank(is bool) int {
+	if is {
 		return 1
 	}
-	return x.lastUse.Compare(y.lastUse)
+	return 0
 }
 
 // leaveAll stops admission everywhere, for good.

@@ -244,3 +244,66 @@ func TestCandidatesLeaveOutWhatTheLivingOwn(t *testing.T) {
 		t.Errorf("alone: candidates %v", got)
 	}
 }
+
+// The wait for a former owner's claims is owed by whoever has the hook next,
+// however it comes to change hands before it is over.
+func TestTheWaitForAFormerOwnerIsNotLost(t *testing.T) {
+	dead := func(s *site) {
+		for _, hook := range s.hooks {
+			if _, err := s.ledger.Acquired(s.t.Context(), ledger.Owner{HookPHID: hook, Instance: "dead"}); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	t.Run("on a new session", func(t *testing.T) {
+		s := newSite(t, hookA)
+		dead(s)
+		p := s.start("one", nil)
+		p.owns(1)
+		p.clock.skip(lease / 2)
+		before := s.owner(hookA).Connection
+		if _, err := s.db.ExecContext(t.Context(), fmt.Sprintf("KILL %d", before)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a new session", func() bool {
+			o := s.owner(hookA)
+			return o != nil && o.Connection != before && p.Owned() == 1
+		})
+		if wait, _ := p.Ready(hookA); wait <= 0 || wait > lease/2 {
+			t.Errorf("wait %v, half of %v is left", wait, lease)
+		}
+		p.clock.skip(lease / 2)
+		p.admit(hookA).Done(0)
+	})
+	t.Run("when a process joins", func(t *testing.T) {
+		s := newSite(t, hooks(2)...)
+		dead(s)
+		a := s.start("a", nil)
+		a.owns(2)
+		b := s.start("b", nil)
+		eventually(t, "one hook is to move", func() bool {
+			_, first := a.Ready(s.hooks[0])
+			_, second := a.Ready(s.hooks[1])
+			return first != second
+		})
+		time.Sleep(3 * pingEvery) // nothing to watch for: it does not move
+		if a.Owned() != 2 || b.Owned() != 0 {
+			t.Errorf("moved before the wait is over: %d and %d", a.Owned(), b.Owned())
+		}
+		a.clock.skip(lease)
+		each(t, s, map[*process]int{a: 1, b: 1})
+	})
+	t.Run("when its owner ends", func(t *testing.T) {
+		s := newSite(t, hookA)
+		dead(s)
+		a := s.start("a", nil)
+		a.owns(1)
+		a.stop()
+		eventually(t, "the end", a.ended)
+		b := s.start("b", nil)
+		b.owns(1)
+		if wait, _ := b.Ready(hookA); wait <= 0 {
+			t.Error("the next owner does not wait")
+		}
+	})
+}
