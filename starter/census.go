@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
+
+	"waybill/internal/herald"
 )
 
 // censusEvery is how often the running workflows of hooks are counted: one
@@ -40,7 +42,7 @@ func (s *Starter) announceable() (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for hook := range s.known {
-		if speakable(hook) {
+		if herald.Speakable(hook) {
 			n++
 		}
 	}

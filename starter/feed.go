@@ -86,7 +86,7 @@ func (f *feed) run(ctx context.Context) {
 // step makes one attempt begin and waits for its end. false: there is nothing
 // to do until the feed is woken.
 func (f *feed) step(ctx context.Context) bool {
-	if !speakable(f.hook) {
+	if !herald.Speakable(f.hook) {
 		f.starter.unspeakable(f.hook)
 		return false
 	}
@@ -107,7 +107,7 @@ func (f *feed) step(ctx context.Context) bool {
 	if c == nil {
 		return false
 	}
-	if !speakable(c.PHID) {
+	if !herald.Speakable(c.PHID) {
 		f.report(*c)
 		return true
 	}

@@ -1,19 +1,10 @@
 package starter
 
 import (
-	"strings"
-
 	"go.uber.org/zap"
 
 	"waybill/internal/herald"
 )
-
-// speakable reports whether a PHID can be part of a workflow's id, which
-// travels in a header and in JSON: printable ASCII, as every PHID that Phorge
-// makes. Its column takes any bytes.
-func speakable(phid string) bool {
-	return !strings.ContainsFunc(phid, func(r rune) bool { return r < ' ' || r > '~' })
-}
 
 // report leaves a row alone that cannot be named, and says so once per version.
 func (f *feed) report(c herald.Candidate) {

@@ -15,6 +15,7 @@ import (
 	"waybill/activities"
 	"waybill/internal/config"
 	"waybill/internal/egress"
+	"waybill/internal/herald"
 	"waybill/internal/heralddb"
 	"waybill/internal/ledger"
 	"waybill/internal/telemetry"
@@ -282,7 +283,8 @@ func (l *heraldLane) hooks(ctx context.Context) ([]string, error) {
 }
 
 // ownable lists the hooks that workers may own: all but those that are released
-// to Phorge. A hook that drops out of it is let go in order.
+// to Phorge, or that Waybill could not serve: its locks would keep Phorge from
+// delivering what Waybill does not. A hook that drops out of it is let go in order.
 func (l *heraldLane) ownable(ctx context.Context) ([]string, error) {
 	all, err := l.hooks(ctx)
 	if err != nil {
@@ -292,7 +294,7 @@ func (l *heraldLane) ownable(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, released), nil
+	return slices.DeleteFunc(all, func(hook string) bool { return released(hook) || !herald.Speakable(hook) }), nil
 }
 
 // witness watches what shows only across rows, or later.

@@ -3,6 +3,7 @@ package herald
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Status is the status column of a request row.
@@ -82,4 +83,12 @@ func (h Hook) MarshalJSON() ([]byte, error) {
 		member{"status", text(h.Status)},
 	)
 	return appendFormatted(nil, public, 0), nil
+}
+
+// Speakable reports whether a PHID can be part of a workflow's id, which
+// travels in a header and in JSON: printable ASCII, as every PHID that Phorge
+// makes. Its column takes any bytes. What cannot be named, Waybill leaves to
+// Phorge.
+func Speakable(phid string) bool {
+	return !strings.ContainsFunc(phid, func(r rune) bool { return r < ' ' || r > '~' })
 }

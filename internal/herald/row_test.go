@@ -92,3 +92,14 @@ func TestTablesAreCopies(t *testing.T) {
 		t.Errorf("got %s", again.Object.Name)
 	}
 }
+
+func TestSpeakable(t *testing.T) {
+	for phid, want := range map[string]bool{
+		"PHID-HWBH-aaaaaaaaaaaaaaaaaaaa": true, "": true, "with space": true, "~": true,
+		"ü": false, "\x80": false, "\n": false, "a\x00b": false, "\x7f": false,
+	} {
+		if Speakable(phid) != want {
+			t.Errorf("%q: %v", phid, !want)
+		}
+	}
+}
