@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
 
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
 	"waybill/internal/herald"
 	"waybill/internal/heralddb"
@@ -202,10 +202,10 @@ func withLedger(j job, do func(*ledger.Ledger) error, done string) error {
 	return nil
 }
 
-// change is a pause, a release or a resume: a signal for the hook's workflow, and the
-// write into the table that admission reads. The workflow makes that write too,
-// but only once a worker runs; a pause given before a start holds from the
-// first moment.
+// change is a pause, a release or a resume: the write into the table that
+// admission reads, and a signal for the hook's workflow, which writes it too and
+// shows it. The table counts: a change holds from the first moment, whether or
+// not Temporal or a worker is there.
 type change struct {
 	signal string
 	arg    any
@@ -214,29 +214,43 @@ type change struct {
 
 // changeHooks goes on after a failure and reports all of them.
 func changeHooks(ctx context.Context, j job, phids []string, c change) error {
-	temporal, err := dialTemporal(ctx, j)
+	t, err := openTables(j)
 	if err != nil {
 		return err
 	}
-	defer temporal.Close()
-	l, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = l.Close() }()
+	defer t.close()
+	var changed []string
 	var failures []error
 	for _, phid := range phids {
-		err := signalHook(ctx, temporal, phid, c.signal, c.arg)
+		err := t.known(ctx, phid)
 		if err == nil {
-			err = c.write(l, phid)
+			err = c.write(t.ledger, phid)
 		}
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		say(j.stdout, "%s: %s", phid, standing(ctx, l, phid))
+		changed = append(changed, phid)
+		say(j.stdout, "%s: %s", phid, standing(ctx, t.ledger, phid))
+	}
+	if err := signalHooks(ctx, j, changed, c); err != nil {
+		say(j.stderr, "That holds. The hooks' pages in Temporal do not show it yet: %v", err)
 	}
 	return errors.Join(failures...)
+}
+
+// known refuses a hook that nobody knows. Where Phorge's database cannot say, a
+// pause must not depend on it.
+func (t *tables) known(ctx context.Context, phid string) error {
+	hooks, err := t.rows.Hooks(ctx)
+	if err != nil || slices.ContainsFunc(hooks, func(h heralddb.HookName) bool { return h.PHID == phid }) {
+		return nil //nolint:nilerr // see above
+	}
+	pauses, err := t.ledger.Pauses(ctx)
+	if err != nil || slices.ContainsFunc(pauses, func(p herald.Pause) bool { return p.HookPHID == phid }) {
+		return err
+	}
+	return fmt.Errorf("%s: no such hook; `waybill hooks list` shows the hooks", phid)
 }
 
 // standing says how a hook stands after the change: not always as asked for,
@@ -259,14 +273,24 @@ func said(p herald.Pause) string {
 	return p.Verb() + " by " + plain(p.By) + ": " + plain(p.Reason)
 }
 
-func signalHook(ctx context.Context, temporal client.Client, phid, signal string, arg any) error {
-	err := temporal.SignalWorkflow(ctx, workflows.HookID(phid), "", signal, arg)
-	var none *serviceerror.NotFound
-	if errors.As(err, &none) {
-		return fmt.Errorf("%s: no such hook is known to Temporal; `waybill hooks list` shows the hooks", phid)
+// signalHooks tells the hooks' workflows. One that does not run reads the table
+// when it does.
+func signalHooks(ctx context.Context, j job, phids []string, c change) error {
+	if len(phids) == 0 {
+		return nil
 	}
+	temporal, err := dialTemporal(ctx, j)
 	if err != nil {
-		return fmt.Errorf("%s: %w", phid, err)
+		return err
 	}
-	return nil
+	defer temporal.Close()
+	var failures []error
+	for _, phid := range phids {
+		err := temporal.SignalWorkflow(ctx, workflows.HookID(phid), "", c.signal, c.arg)
+		var none *serviceerror.NotFound
+		if err != nil && !errors.As(err, &none) {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
 }
