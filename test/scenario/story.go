@@ -175,10 +175,11 @@ func (v *Verdict) afterTheEnd(s story) {
 }
 
 // lostBetween says whether a fault took the lock away between a write and a
-// call of Phorge's soon after it.
+// call of Phorge's soon after it. The server may have made the write when its
+// process was dead already.
 func (e Evidence) lostBetween(write, call time.Time) bool {
 	for _, f := range e.Faults {
-		if !f.To.Before(write) && !f.From.After(call) {
+		if !f.To.Before(write.Add(-e.Rules.WriteWithin)) && !f.From.After(call) {
 			return call.Before(write.Add(phorgeLooksFor))
 		}
 	}

@@ -169,6 +169,12 @@ func TestWhatIsAllowedIsNotFound(t *testing.T) {
 			e.Calls = slices.Insert(e.Calls, 5, phorge)
 			e.Faults = append(e.Faults, scenario.Fault{Kind: "SIGKILL", PID: 1, From: at(12200), To: at(12210)})
 		},
+		"Phorge repeats a row that was written when its process was dead": func(e *scenario.Evidence) {
+			phorge := call("c", 12500, 12600, 200)
+			phorge.Caller = scenario.ByPhorge
+			e.Calls = slices.Insert(e.Calls, 5, phorge)
+			e.Faults = append(e.Faults, scenario.Fault{Kind: "SIGKILL", PID: 1, From: at(11900), To: at(11990)})
+		},
 		"a body that broke off": func(e *scenario.Evidence) {
 			cut := call("", 20000, 20100, 0)
 			cut.Partial, cut.Body = true, nil
