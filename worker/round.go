@@ -188,7 +188,9 @@ func (r *round) acquire(hook string) error {
 	return nil
 }
 
-// release marks the record of a hook that nothing is owed to any more.
+// release marks the record of a hook that nothing is owed to any more. Given up
+// before a former owner's claims have run out, the next one has to wait for them
+// too: the record says so by staying.
 func (r *round) release(hook string, t *tenure) error {
 	if r.o.waiting(t) {
 		return nil
@@ -209,12 +211,21 @@ func (r *round) record(hook string) ledger.Owner {
 // the record as it is meant. From the moment a hook counts as quiet nothing can
 // enter it any more.
 func (r *round) releaseIdle() error {
+	unrecorded := 0
+	var reason error
+	defer func() {
+		if unrecorded > 0 {
+			r.o.cfg.Log.Warn("hand-over not recorded, the hooks' next owners wait a lease",
+				zap.Int("hooks", unrecorded), zap.Error(reason))
+		}
+	}()
 	for hook, t := range r.o.quiet() {
-		// Given up before a former owner's claims have run out, the next one has to
-		// wait for them too: the record says so by staying.
-		if err := r.release(hook, t); err != nil {
-			r.o.cfg.Log.Warn("hand-over not recorded, the hook's next owner waits a lease",
-				zap.String("hook", hook), zap.Error(err))
+		// A database that hangs is waited for once, not for each of many hooks.
+		if reason == nil {
+			reason = r.release(hook, t)
+		}
+		if reason != nil {
+			unrecorded++
 		}
 		if err := r.s.Release(context.Background(), t.name); err != nil {
 			return err

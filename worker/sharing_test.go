@@ -307,3 +307,34 @@ func TestTheWaitForAFormerOwnerIsNotLost(t *testing.T) {
 		}
 	})
 }
+
+// hanging are records that stop answering.
+type hanging struct {
+	*ledger.Ledger
+	hang  atomic.Bool
+	asked atomic.Int64
+}
+
+func (h *hanging) Released(ctx context.Context, o ledger.Owner) error {
+	h.asked.Add(1)
+	if h.hang.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return h.Ledger.Released(ctx, o)
+}
+
+// A ledger that hangs rather than refuses holds up the end once, not for each
+// hook.
+func TestAHangingLedgerHoldsUpTheEndOnce(t *testing.T) {
+	s := newSite(t, hooks(20)...)
+	records := &hanging{Ledger: s.ledger}
+	p := s.start("one", func(c *OwnershipConfig) { c.Records = records })
+	p.owns(20)
+	records.hang.Store(true)
+	p.stop()
+	eventually(t, "the end", p.ended)
+	if n := records.asked.Load(); n != 1 || p.logged("hand-over not recorded") != 1 {
+		t.Errorf("asked %d times, lines %v", n, p.logs.All())
+	}
+}
