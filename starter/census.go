@@ -13,6 +13,9 @@ import (
 // question, however many hooks there are.
 const censusEvery = 30 * time.Second
 
+// lifeEvery is how often all hooks are made sure of at most.
+const lifeEvery = time.Minute
+
 // census makes sure of all hooks again when fewer of their workflows run than
 // there are hooks: somebody has ended one, and a signal would find no target. The
 // count lags behind, so only one that stays short from look to look counts, and
@@ -33,7 +36,31 @@ func (s *Starter) census(ctx context.Context) {
 		s.acted = -1
 	case n == before && n != s.acted:
 		s.acted = n
-		s.lives.Add(1)
+		s.anotherLife()
+	}
+}
+
+// anotherLife has all hooks made sure of, at most once in lifeEvery: under load a
+// server may fail and answer again every few seconds, and a question for each
+// of thousands of hooks would be all that it gets done.
+func (s *Starter) anotherLife() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.cfg.Clock()
+	if s.lifeDue = now.Sub(s.lifeBegan) < lifeEvery; s.lifeDue {
+		return
+	}
+	s.lifeBegan = now
+	s.lives.Add(1)
+}
+
+// dueLife begins the life that had to wait.
+func (s *Starter) dueLife() {
+	s.mu.Lock()
+	due := s.lifeDue && s.cfg.Clock().Sub(s.lifeBegan) >= lifeEvery
+	s.mu.Unlock()
+	if due {
+		s.anotherLife()
 	}
 }
 

@@ -75,3 +75,27 @@ func TestAServerThatDoesNotCount(t *testing.T) {
 		}
 	})
 }
+
+// A server that fails and answers again all the time is not asked for every hook
+// each time, and is in the end.
+func TestAFlappingServerIsAskedForAllHooksOnceAMinute(t *testing.T) {
+	play(t, manyHooks, func(w *world) {
+		w.wait(time.Minute)
+		before := w.asked("execute")
+		for n := range 60 {
+			w.breaks("execute", errAway)
+			w.add(fmt.Sprintf("7/%d", n))
+			w.wait(2 * time.Second)
+			w.breaks("execute", nil)
+			w.wait(3 * time.Second)
+		}
+		if n := w.asked("execute") - before; n > 7*200+60*10 {
+			t.Errorf("%d questions in five minutes", n)
+		}
+		w.change(func() { w.open["hook/117"] = false })
+		w.wait(3*censusEvery + lifeEvery + 2*sweepEvery)
+		if n := w.announcements("117"); n != 2 {
+			t.Errorf("announced %d times", n)
+		}
+	})
+}

@@ -147,7 +147,8 @@ func (f *feed) introduce(ctx context.Context) error {
 		return err
 	}
 	if doubt && f.runID != "" && f.runID != id {
-		life = f.starter.lives.Add(1) // the others have to be made sure of too
+		f.starter.anotherLife() // the others have to be made sure of too
+		life = f.starter.lives.Load()
 	}
 	f.announced, f.life, f.runID = now, life, id
 	return nil

@@ -128,7 +128,7 @@ func (s *Starter) heard(ctx context.Context, err error) {
 		err = nil
 	}
 	if s.notes.note(ctx, theServer, err) {
-		s.lives.Add(1)
+		s.anotherLife()
 	}
 }
 

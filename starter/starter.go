@@ -126,7 +126,11 @@ type Starter struct {
 	known  map[string]bool // hooks that have a row of their own
 	paused map[string]bool
 	told   map[string]bool // hooks that were reported
-	group  sync.WaitGroup
+	// lifeBegan is when all hooks were last to be made sure of, lifeDue says that
+	// they are to be once more.
+	lifeBegan time.Time
+	lifeDue   bool
+	group     sync.WaitGroup
 }
 
 // New makes a Starter.

@@ -21,6 +21,7 @@ func (s *Starter) sweep(ctx context.Context, step int) {
 	if matched && each(orphanEvery, step) {
 		s.orphans(ctx)
 	}
+	s.dueLife()
 	if each(censusEvery, step) {
 		s.census(ctx)
 	}

@@ -103,7 +103,7 @@ func (r *request) attempt(ctx workflow.Context) step {
 	if asked {
 		r.forgetRepeats(ctx)
 	}
-	return r.unlessCrowded(afterSend(sent), sent.Crowded)
+	return r.unlessCrowded(r.afterSend(sent), sent.Crowded)
 }
 
 // unlessCrowded ends a run that would be one too many of its hook's at rest, but
@@ -158,8 +158,11 @@ func (r *request) unlessUnsent(s step) step {
 
 // afterSend reads a send. The row that it reports is what stands in the table,
 // so there is none where somebody else's does.
-func afterSend(s activities.SendResult) step {
+func (r *request) afterSend(s activities.SendResult) step {
 	next := step{wait: orShort(s.Wait), text: s.Reason}
+	if s.State != activities.Unsent {
+		r.unsent = 0
+	}
 	switch s.State {
 	case activities.Recorded:
 		next.row = s.Row
@@ -170,7 +173,12 @@ func afterSend(s activities.SendResult) step {
 		next.end, next.text = Overtaken, "Somebody else changed the row during the attempt; theirs stands."
 	case activities.Vanished:
 		next.end, next.text = Gone, "Phorge removed the request during the attempt."
-	case activities.Unsent, activities.Unknown, activities.Unwritten:
+	case activities.Unsent:
+		// Longer each time: a system that is too busy to take up sends in time does
+		// not get over it by being asked more often.
+		next.wait = max(next.wait, min(next.wait<<r.unsent, longestUnsent))
+		r.unsent = min(r.unsent+1, 4)
+	case activities.Unknown, activities.Unwritten:
 		// Asking for the row again finds out: its lease says how long to wait.
 	}
 	return next

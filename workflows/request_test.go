@@ -344,3 +344,26 @@ func TestCancelledRunIsNotContinued(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// Sends that nobody takes up in time are asked for less and less often, until
+// one is made.
+func TestSendsThatAreNotMadeAreAskedForLessOften(t *testing.T) {
+	s := newStage(t)
+	s.claims = claims(won)
+	unsent := activities.SendResult{State: activities.Unsent, Reason: "A sentence."}
+	s.sends = sends(unsent, unsent, unsent, unsent, unsent, unsent, again, unsent, delivered)
+	if _, err := s.run(workflows.RequestInput{}); err != nil {
+		t.Fatal(err)
+	}
+	var got []time.Duration
+	for n := 1; n < len(s.runs)-1; n += 2 {
+		got = append(got, s.gap(n))
+	}
+	want := []time.Duration{2, 4, 8, 16, 30, 30, 60, 2}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("rested %v, want %v", got, want)
+	}
+}
