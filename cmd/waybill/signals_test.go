@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 func TestSignals(t *testing.T) {
 	for _, pair := range [][2]syscall.Signal{
 		{syscall.SIGINT, syscall.SIGINT}, {syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGTERM, syscall.SIGINT},
+		{syscall.SIGHUP, syscall.SIGTERM},
 	} {
 		t.Run(fmt.Sprint(pair), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
