@@ -359,9 +359,9 @@ func TestSendsThatAreNotMadeAreAskedForLessOften(t *testing.T) {
 	for n := 1; n < len(s.runs)-1; n += 2 {
 		got = append(got, s.gap(n))
 	}
-	want := []time.Duration{2, 4, 8, 16, 30, 30, 60, 2}
-	for i := range want {
-		want[i] *= time.Second
+	want := []time.Duration{
+		2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second,
+		backoff, 2 * time.Second,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rested %v, want %v", got, want)
