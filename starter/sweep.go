@@ -57,11 +57,13 @@ func (s *Starter) share(step int) (share []*feed) {
 func each(d time.Duration, step int) bool { return step%int(d/sweepEvery) == 0 }
 
 // lateCommits wakes hooks for rows that became visible below the watermark.
-// What the last sweep saw is known: an idle system wakes nobody.
+// What earlier sweeps saw is known: an idle system wakes nobody.
 func (s *Starter) lateCommits(ctx context.Context) {
-	low := s.watermark - min(s.watermark, recentIDs)
+	lowest := s.watermark - min(s.watermark, recentIDs)
+	low := max(lowest, s.mark())
 	rows, err := s.cfg.Queue.Since(ctx, low, recentIDs)
 	if err != nil {
+		s.marks = nil // what was not read now is read with the next
 		return
 	}
 	ids := make([]uint64, 0, len(rows))
@@ -72,9 +74,32 @@ func (s *Starter) lateCommits(ctx context.Context) {
 			late = append(late, a)
 		}
 	}
-	s.recent = ids
+	s.remember(lowest, low, ids)
 	s.strange(late)
 	s.arrived(ctx, late)
+}
+
+// mark notes the watermark and returns that of lateSteps ago: ids given out
+// since then are above it. 0, for all recent ids: it is not that long since all
+// were read.
+func (s *Starter) mark() (low uint64) {
+	if len(s.marks) == lateSteps {
+		s.marks = s.marks[1:]
+	}
+	s.marks = append(s.marks, s.watermark)
+	s.sinceAll++
+	if len(s.marks) < lateSteps || s.sinceAll >= lateSteps {
+		s.sinceAll = 0
+		return 0
+	}
+	return s.marks[0]
+}
+
+// remember keeps the ids between lowest and low, and those just read above low.
+func (s *Starter) remember(lowest, low uint64, read []uint64) {
+	from, _ := slices.BinarySearch(s.recent, lowest+1)
+	to, _ := slices.BinarySearch(s.recent, low+1)
+	s.recent = append(slices.Clone(s.recent[from:to]), read...)
 }
 
 // strange reports rows that no rule will ever send or end. Each recent row
@@ -97,6 +122,10 @@ func (s *Starter) matchHooks(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
+	if slices.Equal(hooks, s.listed) {
+		return true
+	}
+	s.listed = hooks
 	known := make(map[string]bool, len(hooks))
 	for _, h := range hooks {
 		known[h] = true

@@ -236,6 +236,7 @@ func (w *world) Since(_ context.Context, mark uint64, limit int) (out []heralddb
 			out = append(out, heralddb.Arrival{ID: r.ID, PHID: r.PHID, HookPHID: r.HookPHID, Strange: r.odd})
 		}
 	}
+	w.calls["rows since"] += len(out)
 	return out, err
 }
 
