@@ -145,7 +145,7 @@ func (l *heraldLane) connect(ctx context.Context) (c client.Client, attributes, 
 
 // name finds the installation's task queue.
 func (l *heraldLane) name(ctx context.Context, temporal client.Client) error {
-	hooks, err := l.hooks(ctx)
+	hooks, err := l.rows.HookPHIDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ type feeding interface {
 
 func (l *heraldLane) starter(own feeding, temporal client.Client, attributes bool) starter.Config {
 	return starter.Config{
-		Queue: l.rows, Owner: own, Pauses: l.ledger, Hooks: l.hooks, Temporal: temporal, Attributes: attributes,
+		Queue: l.rows, Owner: own, Pauses: l.ledger, Hooks: l.rows.HookPHIDs, Temporal: temporal, Attributes: attributes,
 		Register: func(ctx context.Context) error {
 			return worker.Attributes(ctx, temporal, l.config.Temporal.Namespace)
 		},
@@ -272,21 +272,11 @@ func (l *heraldLane) activities(own *worker.Ownership, seen worker.Witness) (*ac
 	}), nil
 }
 
-// hooks lists the PHIDs of all hooks.
-func (l *heraldLane) hooks(ctx context.Context) ([]string, error) {
-	all, err := l.rows.Hooks(ctx)
-	phids := make([]string, 0, len(all))
-	for _, h := range all {
-		phids = append(phids, h.PHID)
-	}
-	return phids, err
-}
-
 // ownable lists the hooks that workers may own: all but those that are released
 // to Phorge, or that Waybill could not serve: its locks would keep Phorge from
 // delivering what Waybill does not. A hook that drops out of it is let go in order.
 func (l *heraldLane) ownable(ctx context.Context) ([]string, error) {
-	all, err := l.hooks(ctx)
+	all, err := l.rows.HookPHIDs(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -20,13 +20,6 @@ SELECT id, phid, webhookPHID,
        OR (status = 'queued' AND lastRequestResult NOT IN ('none', 'fail'))
        OR (status = 'queued' AND lastRequestResult = 'fail' AND lastRequestEpoch > UNIX_TIMESTAMP() + 86400)
   FROM herald_webhookrequest WHERE id > ? ORDER BY id LIMIT ?`
-	dueSQL = `
-SELECT id, phid, dateModified, dateModified > lastRequestEpoch + 2,
-       dateModified + ? <= UNIX_TIMESTAMP()
-  FROM herald_webhookrequest
- WHERE webhookPHID = ? AND lastRequestResult = 'fail' AND status = 'queued'
-   AND (lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?` + datedAhead + `)
- ORDER BY lastRequestEpoch, id LIMIT ?`
 	waitingSQL   = "SELECT DISTINCT webhookPHID FROM herald_webhookrequest"
 	unchangedSQL = `
 SELECT COUNT(*) FROM herald_webhookrequest
@@ -65,20 +58,6 @@ func (d *DB) Since(ctx context.Context, watermark uint64, limit int) ([]Arrival,
 		return nil, fmt.Errorf("poll for requests: %w", err)
 	}
 	return collect(rows, func(a *Arrival) error { return rows.Scan(&a.ID, &a.PHID, &a.HookPHID, &a.Strange) })
-}
-
-// Due returns a hook's failed rows whose backoff is over, the longest due
-// first, at most limit. A row's dateModified up to two above its epoch is no
-// claim: created, claimed and failed within one second it ends there.
-func (d *DB) Due(ctx context.Context, hookPHID string, limit int) ([]herald.Candidate, error) {
-	rows, err := d.pool.QueryContext(ctx, dueSQL, seconds(d.cfg.Lease), hookPHID, seconds(d.cfg.Backoff), limit)
-	if err != nil {
-		return nil, fmt.Errorf("read a hook's due retries: %w", err)
-	}
-	return collect(rows, func(c *herald.Candidate) error {
-		c.HookPHID, c.Retry = hookPHID, true
-		return rows.Scan(&c.ID, &c.PHID, &c.Modified, &c.Claimed, &c.Expired)
-	})
 }
 
 // collect reads rows to their end and closes them.

@@ -51,6 +51,8 @@ type DB struct {
 	unreadable map[string]time.Time
 	told       map[string]bool
 	floors     map[string]floor
+	dueFloors  map[string]dueFloor
+	hooks      *hookList
 }
 
 // namespacePattern is what Phorge accepts as storage.default-namespace; it also
@@ -72,7 +74,7 @@ func Open(cfg Config) (*DB, error) {
 	}
 	return &DB{
 		cfg: cfg, pool: pool,
-		unreadable: map[string]time.Time{}, told: map[string]bool{}, floors: map[string]floor{},
+		unreadable: map[string]time.Time{}, told: map[string]bool{}, floors: map[string]floor{}, dueFloors: map[string]dueFloor{},
 	}, nil
 }
 

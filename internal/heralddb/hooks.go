@@ -3,6 +3,7 @@ package heralddb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,45 @@ func (d *DB) Hooks(ctx context.Context) ([]HookName, error) {
 		return nil, fmt.Errorf("list hooks: %w", err)
 	}
 	return collect(rows, func(h *HookName) error { return rows.Scan(&h.PHID, &h.Name, &h.Status) })
+}
+
+// hooksSQL tells whether the list of hooks has changed, from key_phid alone: ids
+// are not given out twice, so a list with another hook has another sum.
+const hooksSQL = "SELECT COUNT(*), COALESCE(SUM(id), 0), COALESCE(BIT_XOR(CRC32(phid)), 0) FROM herald_webhook"
+
+// hookList is a list of hooks and what hooksSQL said when it was read.
+type hookList struct {
+	mark  [3]uint64
+	phids []string
+}
+
+// HookPHIDs lists every hook's PHID, like Hooks. The list is wanted each second
+// by starter and owner, and sent by the server only when it has changed.
+func (d *DB) HookPHIDs(ctx context.Context) ([]string, error) {
+	var mark [3]uint64
+	if err := d.pool.QueryRowContext(ctx, hooksSQL).Scan(&mark[0], &mark[1], &mark[2]); err != nil {
+		return nil, fmt.Errorf("look at the list of hooks: %w", err)
+	}
+	d.mu.Lock()
+	last := d.hooks
+	d.mu.Unlock()
+	if last != nil && last.mark == mark {
+		return slices.Clone(last.phids), nil
+	}
+	all, err := d.Hooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// What changes between the two statements is seen by the next look: its mark
+	// differs from the one kept here.
+	list := &hookList{mark: mark, phids: make([]string, 0, len(all))}
+	for _, h := range all {
+		list.phids = append(list.phids, h.PHID)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hooks = list
+	return slices.Clone(list.phids), nil
 }
 
 // Queued counts a hook's queued rows, at most limit, and says when the oldest
