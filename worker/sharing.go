@@ -114,9 +114,11 @@ func (o *Ownership) settle(wanted map[string]bool, s sharing) (room int) {
 			ours = append(ours, hook)
 		}
 	}
-	slices.SortFunc(ours, o.byRest)
-	for _, hook := range ours[:max(0, len(ours)-s.keep(len(ours)))] {
-		o.tenures[hook].leaving = true
+	if above := len(ours) - s.keep(len(ours)); above > 0 {
+		slices.SortFunc(ours, o.byRest)
+		for _, hook := range ours[:above] {
+			o.tenures[hook].leaving = true
+		}
 	}
 	return max(0, s.take()-len(ours))
 }
