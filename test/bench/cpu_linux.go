@@ -11,10 +11,10 @@ import (
 // tick is the unit of CPU time in /proc (USER_HZ, 100 on every Linux ABI).
 const tick = 10 * time.Millisecond
 
-// cpu is the CPU time that the process has used so far (proc_pid_stat(5),
+// cpuOf is the CPU time that a process has used so far (proc_pid_stat(5),
 // fields 14 and 15); 0 when it cannot be read.
-func (p *process) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+func cpuOf(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}

@@ -1,9 +1,10 @@
 // Command bench measures, in one run and with one client, what a delivery
 // costs: an empty workflow, a plain loop of claim, POST and write without
-// Temporal, and `waybill serve`, each for rows over one, ten and a hundred
-// hooks, and the time from a row's commit to its call on an idle system. It
-// prints the conditions with the figures. Machines differ and are shared, so
-// what counts are the ratios within one run.
+// Temporal, and `waybill serve`; the time from a row's commit to its call; what
+// an idle process costs beside many finished rows; what depth and number of
+// hooks change; what a second process brings; and memory in a flood. It prints
+// the conditions with the figures. Machines differ and are shared, so what
+// counts are the ratios within one run.
 package main
 
 import (
@@ -14,6 +15,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"waybill/internal/devstack"
@@ -21,19 +24,28 @@ import (
 
 // options are what the command line can change.
 type options struct {
-	rows, idle int
-	waybill    string
+	parts              string
+	rows, idle, rounds int
+	terminal, flood    int
+	window, within     time.Duration
+	waybill            string
 }
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
 	var o options
+	flag.StringVar(&o.parts, "parts", "rates,latency,polls,idle,depth,twice,flood", "what to measure, in this order")
 	flag.IntVar(&o.rows, "rows", 500, "rows for each figure")
-	flag.IntVar(&o.idle, "idle", 60, "single rows for the idle latency")
+	flag.IntVar(&o.rounds, "rounds", 3, "pairs of empty workflow and serve for each rate")
+	flag.IntVar(&o.idle, "idle", 60, "single rows for each latency")
+	flag.DurationVar(&o.window, "window", 30*time.Second, "how long an idle process is watched")
+	flag.IntVar(&o.terminal, "terminal", 300_000, "finished rows beside which the idle process polls")
+	flag.IntVar(&o.flood, "flood", 3_000, "queued rows of the flood, a tenth of which fail for ever")
+	flag.DurationVar(&o.within, "within", 25*time.Minute, "bound of the flood; what was reached by then is told")
 	flag.StringVar(&o.waybill, "waybill", "bin/waybill", "the program to measure")
 	flag.Parse()
-	if err := run(ctx, o, time.Now); err != nil {
+	if err := runAll(ctx, o, time.Now); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -48,7 +60,41 @@ type stack struct {
 	temporal *devstack.Temporal
 }
 
-func run(ctx context.Context, o options, now func() time.Time) (err error) {
+// part is one thing that can be measured.
+type part struct {
+	name    string
+	measure func(*stack, context.Context) error
+}
+
+func parts() []part {
+	return []part{
+		{"rates", (*stack).rates},
+		{"latency", (*stack).latency},
+		{"polls", (*stack).polls},
+		{"idle", (*stack).idles},
+		{"depth", (*stack).depths},
+		{"twice", (*stack).twice},
+		{"flood", (*stack).floods},
+	}
+}
+
+// runAll measures the parts that were asked for, each on servers of its own, so
+// that none stands on another's workflows.
+func runAll(ctx context.Context, o options, now func() time.Time) error {
+	known := parts()
+	for name := range strings.SplitSeq(o.parts, ",") {
+		i := slices.IndexFunc(known, func(p part) bool { return p.name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no part %q", name)
+		}
+		if err := run(ctx, o, now, known[i]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func run(ctx context.Context, o options, now func() time.Time, p part) (err error) {
 	dir, err := os.MkdirTemp("", "waybill-bench-")
 	if err != nil {
 		return err
@@ -61,10 +107,11 @@ func run(ctx context.Context, o options, now func() time.Time) (err error) {
 	if err := s.start(ctx); err != nil {
 		return err
 	}
+	fmt.Printf("\n# %s\n", p.name)
 	if err := s.conditions(ctx); err != nil {
 		return err
 	}
-	return s.measure(ctx)
+	return p.measure(s, ctx)
 }
 
 // start runs the servers as `make run` does; results are flushed at commit.
@@ -91,25 +138,4 @@ func (s *stack) stop() error {
 		failures = append(failures, s.mariadb.Stop(ctx))
 	}
 	return errors.Join(failures...)
-}
-
-// measure prints one line per number of hooks, then the latency.
-func (s *stack) measure(ctx context.Context) error {
-	fmt.Printf("\n%6s  %16s  %16s  %16s  %13s  %11s\n", "hooks", "empty workflow/s", "plain loop/s", "waybill serve/s", "serve / empty", "serve CPU")
-	for _, hooks := range []int{1, 10, 100} {
-		empty, err := s.emptyWorkflows(ctx, hooks)
-		if err != nil {
-			return fmt.Errorf("empty workflows: %w", err)
-		}
-		plain, err := s.plainLoop(ctx, hooks)
-		if err != nil {
-			return fmt.Errorf("plain loop: %w", err)
-		}
-		serve, err := s.serve(ctx, hooks)
-		if err != nil {
-			return fmt.Errorf("serve: %w", err)
-		}
-		fmt.Printf("%6d  %16.0f  %16.0f  %16.0f  %13.2f  %8.1f ms\n", hooks, empty, plain, serve.rate, serve.rate/empty, serve.cpu)
-	}
-	return s.idleLatency(ctx)
 }

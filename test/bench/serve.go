@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -20,8 +19,6 @@ const (
 	readyWithin = time.Minute
 	drainWithin = 5 * time.Minute
 	stopWithin  = time.Minute
-	// meanGap is the mean time between single rows on the idle system.
-	meanGap = 400 * time.Millisecond
 )
 
 // figure is what one run of serve comes to: deliveries a second, and CPU of the
@@ -35,29 +32,41 @@ type process struct {
 }
 
 // launch starts serve on a queue and waits until it is ready.
-func (s *stack) launch(ctx context.Context, q *queue) (*process, error) {
+func (s *stack) launch(ctx context.Context, q *queue, settings ...string) (*process, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	p := &process{listen: listener.Addr().String()}
 	_ = listener.Close()
-	log, err := os.Create(filepath.Join(s.dir, q.namespace+".log"))
+	log, err := os.Create(filepath.Join(s.dir, q.namespace+p.listen+".log"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.waybill, "serve")
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = []string{
+	p.cmd.Env = append([]string{
 		"WAYBILL_HERALD_DSN=" + q.dsn, "WAYBILL_DSN=" + s.mariadb.DSN(q.namespace+"_waybill"),
 		"WAYBILL_TEMPORAL_ADDRESS=" + s.temporal.Addr(), "WAYBILL_TEMPORAL_NAMESPACE=" + s.temporal.Namespace(),
 		"WAYBILL_LISTEN=" + p.listen, "WAYBILL_HERALD_ALLOW=127.0.0.0/8",
-	}
+	}, settings...)
+	p.cmd.Env = append(p.cmd.Env, inherited()...)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	return p, p.ready(ctx)
+}
+
+// inherited are the variables of the Go runtime that a measurement may vary, and
+// those that begin with the name of a profiler's.
+func inherited() (vars []string) {
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "GO") || strings.HasPrefix(v, "ZZ_") {
+			vars = append(vars, v)
+		}
+	}
+	return vars
 }
 
 // ready waits for /readyz.
@@ -98,7 +107,7 @@ func (p *process) stop() (time.Duration, error) {
 
 // serve measures from the commit of all rows to the arrival of the last.
 func (s *stack) serve(ctx context.Context, hooks int) (figure, error) {
-	q, err := s.newQueue(ctx, hooks)
+	q, err := s.newQueue(ctx, hooks, 0)
 	if err != nil {
 		return figure{}, err
 	}
@@ -111,36 +120,47 @@ func (s *stack) serve(ctx context.Context, hooks int) (figure, error) {
 	if err := s.deliver(ctx, q, hooks); err != nil {
 		return figure{}, err
 	}
-	before := p.cpu()
+	before := cpuOf(p.cmd.Process.Pid)
 	began := s.now()
 	if err := s.deliver(ctx, q, s.rows); err != nil {
 		return figure{}, err
 	}
 	took := s.now().Sub(began)
-	used := p.cpu() - before
+	used := cpuOf(p.cmd.Process.Pid) - before
 	if _, err := p.stop(); err != nil {
 		return figure{}, err
 	}
-	if n, err := q.unfinished(ctx); err != nil || n > 0 {
-		return figure{}, fmt.Errorf("%d rows are not sent, %w", n, err)
+	if err := q.complete(ctx, s.rows+hooks); err != nil {
+		return figure{}, err
 	}
-	if got, want := q.arrived.Load(), int64(s.rows+hooks); got != want {
-		return figure{}, fmt.Errorf("%d calls for %d rows", got, want)
+	return figure{rate: float64(s.rows) / took.Seconds(), cpu: each(used, s.rows)}, nil
+}
+
+// complete checks that every row is sent and was called once.
+func (q *queue) complete(ctx context.Context, rows int) error {
+	if n, err := q.count(ctx, "status <> 'sent'"); err != nil || n > 0 {
+		return fmt.Errorf("%d rows are not sent, %w", n, err)
 	}
-	return figure{
-		rate: float64(s.rows) / took.Seconds(),
-		cpu:  float64(used.Microseconds()) / 1000 / float64(s.rows),
-	}, nil
+	if got := q.arrived.Load(); got != int64(rows) {
+		return fmt.Errorf("%d calls for %d rows", got, rows)
+	}
+	return nil
 }
 
 // deliver inserts rows and waits for their calls.
 func (s *stack) deliver(ctx context.Context, q *queue, n int) error {
+	want := q.arrived.Load() + int64(n)
 	if err := q.insert(ctx, n); err != nil {
 		return err
 	}
-	deadline := time.NewTimer(drainWithin)
+	return q.await(ctx, want, drainWithin)
+}
+
+// await waits until so many calls have arrived in all.
+func (q *queue) await(ctx context.Context, want int64, within time.Duration) error {
+	deadline := time.NewTimer(within)
 	defer deadline.Stop()
-	for range n {
+	for q.arrived.Load() < want {
 		select {
 		case <-q.calls:
 		case <-deadline.C:
@@ -149,38 +169,5 @@ func (s *stack) deliver(ctx context.Context, q *queue, n int) error {
 			return ctx.Err()
 		}
 	}
-	return nil
-}
-
-// idleLatency measures single rows on a system that has nothing else to do.
-func (s *stack) idleLatency(ctx context.Context) error {
-	q, err := s.newQueue(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer q.close()
-	p, err := s.launch(ctx, q)
-	if err != nil {
-		return err
-	}
-	if err := s.deliver(ctx, q, 5); err != nil {
-		return err
-	}
-	var took []time.Duration
-	for range s.idle {
-		// Arrivals at random moments, so that they do not beat with the poll.
-		time.Sleep(time.Duration(rand.ExpFloat64() * float64(meanGap))) //nolint:gosec // no secret
-		began := s.now()
-		if err := s.deliver(ctx, q, 1); err != nil {
-			return err
-		}
-		took = append(took, s.now().Sub(began))
-	}
-	if _, err := p.stop(); err != nil {
-		return err
-	}
-	slices.Sort(took)
-	fmt.Printf("\nidle, %d single rows, commit to call: p50 %v, p99 %v, max %v\n", len(took),
-		took[len(took)/2].Round(time.Millisecond), took[len(took)*99/100].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond))
 	return nil
 }

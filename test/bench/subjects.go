@@ -79,7 +79,7 @@ func (s *stack) rate(lanes int, step func(i int) error) (float64, error) {
 // plainLoop does what a delivery needs without Temporal and without any of its
 // promises: read, claim, POST, write, one row of a hook at a time.
 func (s *stack) plainLoop(ctx context.Context, hooks int) (float64, error) {
-	q, err := s.newQueue(ctx, hooks)
+	q, err := s.newQueue(ctx, hooks, 0)
 	if err != nil {
 		return 0, err
 	}
