@@ -71,8 +71,20 @@ static: lint-tools
 no-race = $(if $(RACE),true,echo "no C compiler found: testing without the race detector")
 
 .PHONY: bench
-bench: temporal mariadb build ## deliveries/s beside an empty workflow and a plain loop, idle latency
-	@go run ./test/bench
+bench: temporal mariadb build ## deliveries/s beside empty workflows, latency, idle cost, cost by depth (about 20 minutes)
+	@go run ./test/bench $(BENCHFLAGS)
+
+.PHONY: bench-rates
+bench-rates: temporal mariadb build ## only deliveries/s and latency (about 2 minutes)
+	@go run ./test/bench -parts rates,latency $(BENCHFLAGS)
+
+.PHONY: bench-depth
+bench-depth: temporal mariadb build ## cost of a delivery up to 100,000 queued rows and 2,000 hooks (about 15 minutes)
+	@go run ./test/bench -parts depth -depths 1000x10,10000x10,100000x10,10000x1,10000x100,10000x2000 $(BENCHFLAGS)
+
+.PHONY: bench-flood
+bench-flood: temporal mariadb build ## 100,000 queued rows, a tenth failing: memory and open workflows (about 25 minutes)
+	@go run ./test/bench -parts flood -flood 100000 $(BENCHFLAGS)
 
 .PHONY: bench-packages
 bench-packages: ## the packages' own benchmarks

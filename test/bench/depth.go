@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"waybill/workflows"
 )
@@ -13,12 +14,14 @@ const sampled = 20
 // depths measures what a delivery costs with so many rows waiting behind it,
 // and with so many hooks.
 func (s *stack) depths(ctx context.Context) error {
-	fmt.Printf("cost of one of the first %d deliveries\n\n%7s %6s  %8s  %10s  %9s  %8s %8s %8s  %8s  %s\n", 2*s.rows,
-		"queued", "hooks", "rate", "statements", "rows read", "serve", "database", "Temporal", "events", "history")
-	for _, at := range []struct{ rows, hooks int }{
-		{1000, 10}, {10_000, 10}, {100_000, 10}, {10_000, 1}, {10_000, 100}, {10_000, 2000},
-	} {
-		if err := s.depth(ctx, at.rows, at.hooks); err != nil {
+	fmt.Printf("cost of one of the first %d deliveries\n\n%7s %6s  %8s  %10s  %9s  %8s %8s %8s  %8s  %8s  %s\n", 2*s.rows,
+		"queued", "hooks", "rate", "statements", "rows read", "serve", "database", "Temporal", "events", "history", "serve VmHWM")
+	for at := range strings.SplitSeq(s.depthList, ",") {
+		var rows, hooks int
+		if _, err := fmt.Sscanf(at, "%dx%d", &rows, &hooks); err != nil {
+			return fmt.Errorf("%q is not ROWSxHOOKS: %w", at, err)
+		}
+		if err := s.depth(ctx, rows, hooks); err != nil {
 			return err
 		}
 	}
@@ -55,13 +58,14 @@ func (s *stack) depth(ctx context.Context, rows, hooks int) error {
 	if err != nil {
 		return err
 	}
+	highest, _ := peak(p.cmd.Process.Pid)
 	if _, err := p.stop(); err != nil {
 		return err
 	}
 	events, size, err := s.history(ctx, q)
-	fmt.Printf("%7d %6d  %6.0f/s  %10.1f  %9.1f  %5.1f ms %5.1f ms %5.1f ms  %8.1f  %.1f KiB\n", rows, hooks,
+	fmt.Printf("%7d %6d  %6.0f/s  %10.1f  %9.1f  %5.1f ms %5.1f ms %5.1f ms  %8.1f  %4.1f KiB  %.0f MiB\n", rows, hooks,
 		float64(n)/cost.took.Seconds(), float64(cost.statements)/float64(n), float64(cost.reads)/float64(n),
-		each(cost.serve, n), each(cost.database, n), each(cost.temporal, n), events, size/1024)
+		each(cost.serve, n), each(cost.database, n), each(cost.temporal, n), events, size/1024, highest)
 	return err
 }
 

@@ -24,7 +24,7 @@ import (
 
 // options are what the command line can change.
 type options struct {
-	parts              string
+	parts, depthList   string
 	rows, idle, rounds int
 	terminal, flood    int
 	window, within     time.Duration
@@ -36,6 +36,7 @@ func main() {
 	defer cancel()
 	var o options
 	flag.StringVar(&o.parts, "parts", "rates,latency,polls,idle,depth,twice,flood", "what to measure, in this order")
+	flag.StringVar(&o.depthList, "depths", "1000x10,10000x10,10000x1,10000x100", "queued rows and hooks of the part depth")
 	flag.IntVar(&o.rows, "rows", 500, "rows for each figure")
 	flag.IntVar(&o.rounds, "rounds", 3, "pairs of empty workflow and serve for each rate")
 	flag.IntVar(&o.idle, "idle", 60, "single rows for each latency")
