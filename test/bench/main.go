@@ -59,6 +59,7 @@ type stack struct {
 	now      func() time.Time
 	mariadb  *devstack.MariaDB
 	temporal *devstack.Temporal
+	launched []*process // every serve, for the case that a measurement breaks off
 }
 
 // part is one thing that can be measured.
@@ -132,6 +133,9 @@ func (s *stack) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var failures []error
+	for _, p := range s.launched {
+		_ = p.cmd.Process.Kill() // all but those of a broken measurement have ended
+	}
 	if s.temporal != nil {
 		failures = append(failures, s.temporal.Stop(ctx))
 	}

@@ -55,6 +55,7 @@ func (s *stack) launch(ctx context.Context, q *queue, settings ...string) (*proc
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+	s.launched = append(s.launched, p)
 	return p, p.ready(ctx)
 }
 
