@@ -87,11 +87,11 @@ func (s *stack) history(ctx context.Context, q *queue) (events, size float64, er
 		if err := rows.Scan(&phid); err != nil {
 			return 0, 0, err
 		}
-		d, err := c.DescribeWorkflowExecution(ctx, workflows.RequestID(phid), "")
+		d, err := c.DescribeWorkflow(ctx, workflows.RequestID(phid), "")
 		if err != nil {
 			return 0, 0, err
 		}
-		info := d.GetWorkflowExecutionInfo()
+		info := d.RawResponse.GetWorkflowExecutionInfo()
 		n++
 		events, size = events+float64(info.GetHistoryLength()), size+float64(info.GetHistorySizeBytes())
 	}

@@ -19,8 +19,8 @@ func (s *stack) latency(ctx context.Context) error {
 
 // polls measures what looking more often than by default brings, and costs.
 func (s *stack) polls(ctx context.Context) error {
-	for _, every := range []time.Duration{50, 25, 10} {
-		if err := s.poll(ctx, every*time.Millisecond); err != nil {
+	for _, every := range []time.Duration{50 * time.Millisecond, 25 * time.Millisecond, 10 * time.Millisecond} {
+		if err := s.poll(ctx, every); err != nil {
 			return err
 		}
 	}

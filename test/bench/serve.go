@@ -17,7 +17,8 @@ import (
 // Bounds of waiting for the subject.
 const (
 	readyWithin = time.Minute
-	drainWithin = 5 * time.Minute
+	// Thousands of hooks are announced before their first rows are sent.
+	drainWithin = 15 * time.Minute
 	stopWithin  = time.Minute
 )
 
