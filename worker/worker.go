@@ -23,7 +23,7 @@ const (
 	workflowPollers = 8
 	ownerPollers    = 4
 	// cachedRuns bounds the memory of sleeping workflows, some 25 KiB each.
-	cachedRuns = 2000
+	cachedRuns = 1000
 )
 
 // Options say how the Temporal workers run.

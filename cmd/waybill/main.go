@@ -8,12 +8,14 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/term"
 )
 
 func main() {
+	saveMemory(os.Getenv, debug.SetGCPercent)
 	ctx := untilSignal(context.Background(), os.Exit)
 	os.Exit(run(ctx, os.Args[1:], process{
 		getenv:   os.Getenv,
