@@ -50,24 +50,23 @@ type world struct {
 	logs    *observer.ObservedLogs
 	stop    func()
 
-	mu       sync.Mutex
-	rows     []*row
-	hooks    []string
-	pauses   []string
-	unowned  map[string]bool
-	open     map[string]bool // workflows that are running
-	starts   []started
-	signals  []string
-	calls    map[string]int   // of everything that is asked, by name
-	broken   map[string]error // what fails, by name
-	busy     map[string]int   // attempts under way, by hook
-	mostBusy int
-	room     chan struct{}
-	woken    int
-	latency  time.Duration // of starting a hook's workflow
-	starting int           // hooks' workflows being started
-	mostOnce int
-	miscount int64 // by which a count of workflows is wrong
+	mu                 sync.Mutex
+	rows               []*row
+	hooks              []string
+	pauses             []string
+	unowned            map[string]bool
+	open               map[string]bool // workflows that are running
+	starts             []started
+	signals            []string
+	calls              map[string]int   // of everything that is asked, by name
+	broken             map[string]error // what fails, by name
+	busy               map[string]int   // attempts under way, by hook
+	mostBusy           int
+	room               chan struct{}
+	woken              int
+	latency            time.Duration // of starting a hook's workflow
+	starting, mostOnce int           // hooks' workflows being started, and the most at once
+	miscount           int64         // by which a count of workflows is wrong
 
 	// attempt is what becomes of a row's attempt, after took; nil delivers.
 	attempt func(r *row) (e activities.Ended, took time.Duration)
