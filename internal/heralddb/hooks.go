@@ -62,6 +62,102 @@ func (d *DB) HookPHIDs(ctx context.Context) ([]string, error) {
 	return slices.Clone(list.phids), nil
 }
 
+// Standing is how a hook stands by its rows. Moments are seconds of the
+// database's clock, 0 for never.
+type Standing struct {
+	HookName
+	// Gone: rows wait for the hook, and its own row is no more.
+	Gone bool
+	// Queued rows, those of them under a live claim, and when the oldest was made.
+	Queued, InFlight, Oldest int64
+	// Okay and Fail are the newest results of either kind; Failure is what the
+	// newest failed row says about itself.
+	Okay, Fail int64
+	Failure    []byte
+	// ThresholdFailure is the breaker's evidence, as in herald.Snapshot.
+	ThresholdFailure int64
+	// Now is the database's clock.
+	Now int64
+}
+
+// standingsSQL walks key_ratelimit from its end, a few rows for each hook,
+// however many it keeps.
+const standingsSQL = `
+SELECT h.phid, h.name, h.status, UNIX_TIMESTAMP(),
+       COALESCE((SELECT o.lastRequestEpoch FROM herald_webhookrequest o
+         WHERE o.webhookPHID = h.phid AND o.lastRequestResult = 'okay'
+         ORDER BY o.lastRequestEpoch DESC LIMIT 1), 0),
+       COALESCE((SELECT f.lastRequestEpoch FROM herald_webhookrequest f
+         WHERE f.webhookPHID = h.phid AND f.lastRequestResult = 'fail'
+         ORDER BY f.lastRequestEpoch DESC LIMIT 1), 0),
+       COALESCE((SELECT f.properties FROM herald_webhookrequest f
+         WHERE f.webhookPHID = h.phid AND f.lastRequestResult = 'fail'
+         ORDER BY f.lastRequestEpoch DESC, f.id DESC LIMIT 1), ''),
+       COALESCE((SELECT t.lastRequestEpoch FROM herald_webhookrequest t
+         WHERE t.webhookPHID = h.phid AND t.lastRequestResult = 'fail'
+         ORDER BY t.lastRequestEpoch DESC LIMIT 1 OFFSET ?), 0)
+  FROM herald_webhook h ORDER BY h.id`
+
+// liveSQL says that a claim stands on a queued row and its lease is not over by
+// the database's clock (herald.Request.Claimed in SQL). Its argument is the lease.
+const liveSQL = `IF(lastRequestResult = 'fail', dateModified > lastRequestEpoch + 2, dateModified <> dateCreated)
+       AND dateModified + ? > UNIX_TIMESTAMP()`
+
+// queuesSQL reads the table once from end to end: with no key on status the way
+// through key_ratelimit would visit the same rows one by one.
+const queuesSQL = `
+SELECT webhookPHID, COUNT(*), MIN(dateCreated), COALESCE(SUM(` + liveSQL + `), 0), UNIX_TIMESTAMP()
+  FROM herald_webhookrequest IGNORE INDEX (key_ratelimit) WHERE status = 'queued' GROUP BY webhookPHID`
+
+// Standings says how every hook stands, and those that only rows know. It
+// counts, so it is for people who ask and not for polls.
+func (d *DB) Standings(ctx context.Context) ([]Standing, error) {
+	queues, err := d.queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := d.pool.QueryContext(ctx, standingsSQL, max(d.cfg.BreakerThreshold-1, 0))
+	if err != nil {
+		return nil, fmt.Errorf("list hooks: %w", err)
+	}
+	hooks, err := collect(rows, func(s *Standing) error {
+		return rows.Scan(&s.PHID, &s.Name, &s.Status, &s.Now, &s.Okay, &s.Fail, &s.Failure, &s.ThresholdFailure)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list hooks: %w", err)
+	}
+	waiting := make(map[string]Standing, len(queues))
+	for _, q := range queues {
+		waiting[q.PHID] = q
+	}
+	for i := range hooks {
+		h, q := &hooks[i], waiting[hooks[i].PHID]
+		h.Queued, h.InFlight, h.Oldest = q.Queued, q.InFlight, q.Oldest
+		delete(waiting, h.PHID)
+	}
+	for _, q := range queues {
+		if _, gone := waiting[q.PHID]; gone {
+			q.Gone = true
+			hooks = append(hooks, q)
+		}
+	}
+	return hooks, nil
+}
+
+func (d *DB) queues(ctx context.Context) ([]Standing, error) {
+	rows, err := d.pool.QueryContext(ctx, queuesSQL, seconds(d.cfg.Lease))
+	if err != nil {
+		return nil, fmt.Errorf("count queues: %w", err)
+	}
+	queues, err := collect(rows, func(s *Standing) error {
+		return rows.Scan(&s.PHID, &s.Queued, &s.Oldest, &s.InFlight, &s.Now)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count queues: %w", err)
+	}
+	return queues, nil
+}
+
 // Queued counts a hook's queued rows, at most limit, and says when the oldest
 // of them was made (seconds, 0 when there is none).
 func (d *DB) Queued(ctx context.Context, hookPHID string, limit int) (n int, oldest int64, err error) {

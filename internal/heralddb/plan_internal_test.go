@@ -95,6 +95,10 @@ func TestStatementsUseTheKeysThatPhorgeHas(t *testing.T) {
 		{"silenced", silencedSQL, []any{planRows - lateIDs, 600}, "PRIMARY", lateIDs + 2},
 		{"endings", endingsSQL + list([]uint64{3, 17, 4711, planRows}), nil, "PRIMARY", 10},
 		{"unchanged", unchangedSQL, []any{17, true, 60}, "PRIMARY", 2},
+		{"newest requests", listing(d, Filter{Limit: 50}), []any{30, 60, 50}, "PRIMARY", 52},
+		{"request by phid", requestByPHID, []any{30, 60, "PHID-HWBR-17"}, "key_phid", 2},
+		{"request by id", requestByID, []any{30, 60, 17}, "PRIMARY", 2},
+		{"recent", recentSQL, []any{50}, "PRIMARY", 52},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			explained(t, d, tt.query, tt.args, tt.keys)
@@ -102,6 +106,41 @@ func TestStatementsUseTheKeysThatPhorgeHas(t *testing.T) {
 				t.Errorf("read %d rows, want at most %d of %d", n, tt.most, planRows)
 			}
 		})
+	}
+}
+
+// listing is the statement alone.
+func listing(d *DB, f Filter) string {
+	query, _ := d.listing(f)
+	return query
+}
+
+// What waits for a hook is found without its finished rows. It is sorted, which
+// is fair: it was asked for by a person, once.
+func TestAHooksOpenRequestsAreFoundByTheKey(t *testing.T) {
+	d, hook := planned(t)
+	query, args := d.listing(Filter{HookPHID: hook, States: []State{StateQueued, StateResting, StateDue, StateClaimed}, Limit: 50})
+	if n := reads(t, d, query, args); n > 1000 {
+		t.Errorf("read %d rows, want at most 1000 of %d", n, planRows)
+	}
+}
+
+// What hooks cost in a list does not grow with their rows: one pass over the
+// table for the counts, and a few rows from the key for each hook.
+func TestStandingsReadTheTableOnce(t *testing.T) {
+	d, _ := planned(t)
+	for i := range planHooks {
+		if _, err := d.pool.ExecContext(t.Context(), `INSERT INTO herald_webhook
+ (phid, name, webhookURI, viewPolicy, editPolicy, status, hmacKey, dateCreated, dateModified)
+ VALUES (?, 'plan', '', '', '', 'enabled', '', 0, 0)`, fmt.Sprintf("PHID-HWBH-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, most := reads(t, d, standingsSQL, []any{9}), planHooks*20; n > most {
+		t.Errorf("the hooks' last results: read %d rows, want at most %d of %d", n, most, planRows)
+	}
+	if n, most := reads(t, d, queuesSQL, []any{30}), planRows+10*planHooks; n > most {
+		t.Errorf("the queues: read %d rows, want at most %d", n, most)
 	}
 }
 
