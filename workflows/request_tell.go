@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"waybill/activities"
+	"waybill/internal/herald"
 )
 
 // tell shows how things stand in the Web UI. A delivery at the first attempt
@@ -64,7 +64,7 @@ func (r *request) details(ctx workflow.Context, s step) string {
 		fmt.Fprintf(&b, "%s\n\n", s.text)
 	}
 	if s.row != nil && s.row.ErrorType != "" {
-		fmt.Fprintf(&b, "Phorge's row: `%s` / `%s`, %s\n\n", s.row.Status, s.row.Result, describe(s.row))
+		fmt.Fprintf(&b, "Phorge's row: `%s` / `%s`, %s\n\n", s.row.Status, s.row.Result, DescribeError(s.row.ErrorType, s.row.ErrorCode))
 	}
 	return b.String()
 }
@@ -74,24 +74,48 @@ func (r *request) summary(s step) string {
 	if s.row == nil || s.row.ErrorType == "" {
 		return s.text
 	}
-	return fmt.Sprintf("rest after attempt %d: %s", r.attempts, describe(s.row))
+	return fmt.Sprintf("rest after attempt %d: %s", r.attempts, DescribeError(s.row.ErrorType, s.row.ErrorCode))
 }
 
-// describe says an error type and code in words.
-func describe(row *activities.RowEnd) string {
-	switch row.ErrorType {
-	case "http":
+// curlWords are the codes below 100, which Phorge keeps in the place of a status
+// (herald.CurlNotHTTP and what follows it).
+var curlWords = map[string]string{
+	"1": "the answer is not HTTP", "6": "the host's name does not resolve for now", "7": "no connection",
+	"18": "the answer broke off", "28": "no complete answer in time", "35": "the TLS handshake failed",
+	"52": "closed without an answer", "56": "the connection was reset", "60": "the certificate is not trusted",
+}
+
+// hookWords are Phorge's words for a hook whose own settings fail its requests.
+var hookWords = map[string]string{
+	herald.HookDisabled: "the hook is disabled in Phorge",
+	herald.HookURI:      "the hook's address is not one that may be called",
+	herald.HookObject:   "the object that the request is about does not exist",
+}
+
+// DescribeError says a row's errorType and errorCode in words.
+func DescribeError(kind, code string) string {
+	switch kind {
+	case string(herald.ErrorHTTP):
 		// Phorge keeps both in one place; curl's numbers end below 100.
-		if len(row.ErrorCode) < len("100") {
-			return "no usable answer, curl code " + row.ErrorCode
+		if len(code) >= len("100") {
+			return "HTTP status " + code
 		}
-		return "HTTP status " + row.ErrorCode
-	case "timeout":
-		return "no complete answer in time (" + row.ErrorCode + ")"
-	case "hook":
-		return "the hook's own settings: " + row.ErrorCode
+		return inWords(curlWords, code, "no usable answer", "curl ")
+	case string(herald.ErrorTimeout):
+		return inWords(curlWords, code, "no complete answer in time", "curl ")
+	case string(herald.ErrorHook):
+		return inWords(hookWords, code, "the hook's own settings", "")
 	}
-	return row.ErrorType + " " + row.ErrorCode
+	return kind + " " + code
+}
+
+// inWords keeps the code beside the words, for those who know it or search for it.
+func inWords(words map[string]string, code, otherwise, before string) string {
+	text, ok := words[code]
+	if !ok {
+		text = otherwise
+	}
+	return text + " (" + before + code + ")"
 }
 
 // result closes the story.

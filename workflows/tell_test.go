@@ -108,9 +108,9 @@ func TestDetailsOfARest(t *testing.T) {
 		want []string
 	}{
 		{row("http", "500"), []string{"**retrying** after 1 attempt(s)", "A sentence.", "`queued` / `fail`, HTTP status 500"}},
-		{row("http", "7"), []string{"no usable answer, curl code 7"}},
-		{row("timeout", "28"), []string{"no complete answer in time (28)"}},
-		{row("hook", "uri"), []string{"the hook's own settings: uri"}},
+		{row("http", "7"), []string{"no connection (curl 7)"}},
+		{row("timeout", "28"), []string{"no complete answer in time (curl 28)"}},
+		{row("hook", "uri"), []string{"the hook's address is not one that may be called (uri)"}},
 		{row("odd", "7"), []string{"`queued` / `fail`, odd 7"}},
 		{activities.SendResult{State: activities.Unknown, Wait: backoff, Reason: "Cut off."}, []string{"**waiting** after 1", "Cut off."}},
 	} {

@@ -18,22 +18,20 @@ type hookChange struct {
 // hooksCommand builds `waybill hooks` with the subcommands that have work;
 // nil when none has.
 func hooksCommand(p process, w hookWork) *cobra.Command {
-	if w.list == nil && w.pause == nil && w.release == nil && w.resume == nil {
+	if w.list == nil && w.show == nil && w.pause == nil && w.release == nil && w.resume == nil {
 		return nil
 	}
 	hooks := &cobra.Command{
 		Use:   "hooks",
-		Short: "List, pause, release and resume webhooks",
+		Short: "Show, pause, release and resume webhooks",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	if w.list != nil {
-		hooks.AddCommand(&cobra.Command{
-			Use:   "list",
-			Short: "Show every hook with its state and owner",
-			Args:  cobra.NoArgs,
-			RunE:  doing(p, w.list),
-		})
+		hooks.AddCommand(hooksListCommand(p, w.list))
+	}
+	if w.show != nil {
+		hooks.AddCommand(hooksShowCommand(p, w.show))
 	}
 	if w.pause != nil {
 		hooks.AddCommand(changeCommand(p, "pause", "Stop new attempts to hooks, cluster-wide", w.pause))
@@ -47,6 +45,59 @@ func hooksCommand(p process, w hookWork) *cobra.Command {
 		hooks.AddCommand(changeCommand(p, "resume", "Let paused hooks continue, take released ones back", w.resume))
 	}
 	return hooks
+}
+
+func hooksListCommand(p process, do func(context.Context, job, bool) error) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "Show every hook: state, queue, last result, breaker, owner",
+		Long:  hooksListHelp,
+		Args:  cobra.NoArgs,
+	}
+	jsonFlag(command, &asJSON)
+	command.RunE = doing(p, func(ctx context.Context, j job) error { return do(ctx, j, asJSON) })
+	return command
+}
+
+const hooksListHelp = `Show every hook: state, queue, last result, breaker, owner.
+
+  delivering  a process of Waybill owns the hook and sends
+  paused      nobody sends; who said so and why is shown
+  released    Phorge's own worker sends
+  disabled    switched off in Phorge: what is queued is written as failed
+  breaker     too many failures lately; nothing is sent until the window slides
+  unowned     no process of Waybill owns the hook: is one running?
+  gone        rows wait for a hook that Phorge does not have any more
+
+Texts are cut to the column on a terminal and whole elsewhere. The counts read
+the request table once from end to end.`
+
+func hooksShowCommand(p process, do func(context.Context, job, string, bool) error) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:               "show PHID",
+		Short:             "Show one hook",
+		Args:              oneHook,
+		ValidArgsFunction: completeHooks(p),
+	}
+	jsonFlag(command, &asJSON)
+	command.RunE = func(c *cobra.Command, args []string) error {
+		return doing(p, func(ctx context.Context, j job) error { return do(ctx, j, args[0], asJSON) })(c, args)
+	}
+	return command
+}
+
+func oneHook(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errors.New("name one hook")
+	}
+	return isHook(args[0])
+}
+
+// jsonFlag is the same for every command that shows something.
+func jsonFlag(c *cobra.Command, asJSON *bool) {
+	c.Flags().BoolVar(asJSON, "json", false, "for programs: the fields of docs/commands.md")
 }
 
 // releaseHelp says what a release costs, before it is made.
@@ -68,6 +119,8 @@ func changeCommand(p process, verb, short string, do func(context.Context, job, 
 	command := &cobra.Command{
 		Use:   verb + " PHID... | --all",
 		Short: short,
+
+		ValidArgsFunction: completeHooks(p),
 		Args: func(_ *cobra.Command, args []string) error {
 			change.phids = args
 			return change.check()
@@ -95,9 +148,16 @@ func (c hookChange) check() error {
 		return errors.New("name at least one hook, or use --all")
 	}
 	for _, phid := range c.phids {
-		if !strings.HasPrefix(phid, hookPrefix) {
-			return errors.New("a hook is named by its PHID, which begins with " + hookPrefix)
+		if err := isHook(phid); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func isHook(phid string) error {
+	if !strings.HasPrefix(phid, hookPrefix) {
+		return errors.New("a hook is named by its PHID, which begins with " + hookPrefix)
 	}
 	return nil
 }

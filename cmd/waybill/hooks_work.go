@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -17,115 +14,6 @@ import (
 	"waybill/internal/ledger"
 	"waybill/workflows"
 )
-
-// queueShown bounds counting one hook's queue: beyond it the exact number does
-// not change what an operator does.
-const queueShown = 10000
-
-// listHooks prints every hook with its state, queue and owner.
-func listHooks(ctx context.Context, j job) error {
-	l, err := openTables(j)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	hooks, err := l.rows.Hooks(ctx)
-	if err != nil {
-		return err
-	}
-	owners, err := l.ownersByHook(ctx)
-	if err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(j.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "HOOK\tNAME\tSTATE\tQUEUED\tOLDEST\tOWNER")
-	for _, h := range hooks {
-		row, err := l.describe(ctx, h, owners[h.PHID])
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintln(table, row)
-	}
-	return table.Flush()
-}
-
-// tables are the two databases that listing reads.
-type tables struct {
-	rows   *heralddb.DB
-	ledger *ledger.Ledger
-	now    func() time.Time
-}
-
-func openTables(j job) (*tables, error) {
-	if !j.config.Herald.Enabled() {
-		return nil, &configError{errNoLane}
-	}
-	rows, err := heralddb.Open(heralddb.Config{
-		DSN: j.config.Herald.DSN.Driver().FormatDSN(), Namespace: j.config.Herald.Namespace, Clock: j.now,
-	})
-	if err != nil {
-		return nil, err
-	}
-	own, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
-	return &tables{rows: rows, ledger: own, now: j.now}, err
-}
-
-func (t *tables) close() { _ = t.rows.Close(); _ = t.ledger.Close() }
-
-func (t *tables) ownersByHook(ctx context.Context) (map[string]string, error) {
-	owners, err := t.ledger.Owners(ctx)
-	byHook := make(map[string]string, len(owners))
-	for _, o := range owners {
-		byHook[o.HookPHID] = o.Instance
-	}
-	return byHook, err
-}
-
-// describe is one line of the list.
-func (t *tables) describe(ctx context.Context, h heralddb.HookName, owner string) (string, error) {
-	n, oldest, err := t.rows.Queued(ctx, h.PHID, queueShown)
-	if err != nil {
-		return "", err
-	}
-	pause, err := t.ledger.Paused(ctx, h.PHID)
-	if err != nil {
-		return "", err
-	}
-	state := h.Status
-	if pause != nil {
-		state = said(*pause)
-	}
-	queued := fmt.Sprint(n)
-	if n == queueShown {
-		queued += "+"
-	}
-	age := "-"
-	if n > 0 {
-		age = t.now().Sub(time.Unix(oldest, 0)).Round(time.Second).String()
-	}
-	if owner == "" {
-		owner = "nobody"
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", plain(h.PHID), plain(h.Name), state, queued, age, owner), nil
-}
-
-// shown is the longest text of somebody else's in a table, in characters.
-const shown = 40
-
-// plain makes a text from a database fit for a terminal: no control characters,
-// and short enough for a column.
-func plain(text string) string {
-	runes := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text))
-	if len(runes) > shown {
-		return string(runes[:shown-1]) + "…"
-	}
-	return string(runes)
-}
 
 // pauseHooks signals the hooks' workflows; --all goes straight into the table
 // that admission reads, and so holds for hooks that do not exist yet.

@@ -95,14 +95,14 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.`,
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true, // run prints them, once
 		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // completionCommand is ours
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(w.commands(p)...)
-	root.AddCommand(configCommand(p), healthcheckCommand(p), versionCommand(p), environmentTopic())
+	root.AddCommand(configCommand(p), healthcheckCommand(p), versionCommand(p), completionCommand(), environmentTopic())
 	return root
 }
 

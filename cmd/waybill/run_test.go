@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,13 +187,34 @@ func recorded(calls *[]string, result error) work {
 			return result
 		}
 	}
+	list := func(_ context.Context, _ job, asJSON bool) error {
+		*calls = append(*calls, "list"+map[bool]string{true: " as JSON"}[asJSON])
+		return result
+	}
+	show := func(what string) func(context.Context, job, string, bool) error {
+		return func(_ context.Context, _ job, name string, asJSON bool) error {
+			*calls = append(*calls, what+" "+name+map[bool]string{true: " as JSON"}[asJSON])
+			return result
+		}
+	}
 	return work{
 		dev: func(context.Context, process) error {
 			*calls = append(*calls, "dev")
 			return result
 		},
 		serve: note("serve"), worker: note("worker"), starter: note("starter"), api: note("api"), migrate: note("migrate"),
-		hooks: hookWork{list: note("list"), pause: change("pause"), release: change("release"), resume: change("resume")},
+		hooks: hookWork{list: list, show: show("show"), pause: change("pause"), release: change("release"), resume: change("resume")},
+		requests: requestWork{
+			list: func(_ context.Context, _ job, l listing) error {
+				*calls = append(*calls, fmt.Sprintf("rows of %q in %v, %d, %v", l.hook, l.states, l.limit, l.asJSON))
+				return result
+			},
+			show: show("row"),
+			retry: func(_ context.Context, _ job, w retryWish) error {
+				*calls = append(*calls, fmt.Sprintf("retry %v of %q, %v", w.requests, w.hook, w.asJSON))
+				return result
+			},
+		},
 	}
 }
 
@@ -276,6 +298,12 @@ func TestHooks(t *testing.T) {
 		{[]string{"pause", "PHID-HWBR-aaaaaaaaaaaaaaaaaaaa"}, ""},
 		{[]string{"pause", "my hook"}, ""},
 		{[]string{"resume"}, ""},
+		{[]string{"list", "--json"}, "list as JSON"},
+		{[]string{"show", one}, "show " + one},
+		{[]string{"show", one, "--json"}, "show " + one + " as JSON"},
+		{[]string{"show"}, ""},
+		{[]string{"show", one, two}, ""},
+		{[]string{"show", "my hook"}, ""},
 		{[]string{"list", one}, ""},
 		{[]string{"stop"}, ""},
 	} {
@@ -301,7 +329,7 @@ func TestHooks(t *testing.T) {
 
 // TestPartlyWiredHooks: only what has work appears.
 func TestPartlyWiredHooks(t *testing.T) {
-	list := work{hooks: hookWork{list: func(context.Context, job) error { return nil }}}
+	list := work{hooks: hookWork{list: func(context.Context, job, bool) error { return nil }}}
 	got := execute(list, nil, "hooks")
 	if !strings.Contains(got.stdout, "list") || strings.Contains(got.stdout, "resume  ") {
 		t.Errorf("%+v", got)

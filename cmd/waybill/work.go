@@ -17,21 +17,33 @@ type work struct {
 	api     func(context.Context, job) error
 	migrate func(context.Context, job) error
 	hooks   hookWork
+
+	requests requestWork
 }
 
 // hookWork stands behind `waybill hooks`.
 type hookWork struct {
-	list    func(context.Context, job) error
+	list    func(ctx context.Context, j job, asJSON bool) error
+	show    func(ctx context.Context, j job, phid string, asJSON bool) error
 	pause   func(context.Context, job, hookChange) error
 	release func(context.Context, job, hookChange) error
 	resume  func(context.Context, job, hookChange) error
+}
+
+// requestWork stands behind `waybill requests`.
+type requestWork struct {
+	list  func(context.Context, job, listing) error
+	show  func(ctx context.Context, j job, request string, asJSON bool) error
+	retry func(context.Context, job, retryWish) error
 }
 
 // wired is the work of this build.
 func wired() work {
 	return work{
 		dev: runDev, serve: runServe, worker: runWorker, starter: runStarter, api: runAPI, migrate: runMigrate,
-		hooks: hookWork{list: listHooks, pause: pauseHooks, release: releaseHooks, resume: resumeHooks},
+		hooks: hookWork{list: listHooks, show: showHook, pause: pauseHooks, release: releaseHooks, resume: resumeHooks},
+
+		requests: requestWork{list: listRequests, show: showRequest, retry: retryRequests},
 	}
 }
 
@@ -45,6 +57,7 @@ func (w work) commands(p process) []*cobra.Command {
 		apiCommand(p, w.api),
 		migrateCommand(p, w.migrate),
 		hooksCommand(p, w.hooks),
+		requestsCommand(p, w.requests),
 	}
 	var present []*cobra.Command
 	for _, command := range all {

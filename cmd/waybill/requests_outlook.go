@@ -1,0 +1,101 @@
+package main
+
+import (
+	"time"
+
+	"waybill/internal/herald"
+	"waybill/internal/heralddb"
+)
+
+// outlook is everything that decides what happens to a row next.
+type outlook struct {
+	row     heralddb.Listed
+	hook    *herald.Hook // nil: gone
+	pause   *pauseView
+	owner   string
+	until   int64 // of the breaker, 0 when it is closed
+	lease   int64
+	backoff int64
+}
+
+// next says in words what happens to the row, and from when on. It asks in the
+// order of a claim (activities/claim.go), and so names the first thing that
+// stands in the way. The moment is 0 where there is none.
+func (o outlook) next() (text string, from int64) {
+	if text := o.over(); text != "" {
+		return text, 0
+	}
+	if text := o.stuck(); text != "" {
+		return text, 0
+	}
+	return o.waits()
+}
+
+// over speaks of rows that nobody will touch again.
+func (o outlook) over() string {
+	switch o.row.State {
+	case heralddb.StateSent:
+		return "Nothing: it was delivered."
+	case heralddb.StateFailed:
+		return "Nothing: failed is final, for Phorge as for Waybill. It is not put back into the queue; to call the hook again, make a new request in Phorge."
+	case heralddb.StateUnknown:
+		return "Nothing: its status or result is none that Phorge writes, so nobody takes it up until the row is put right."
+	default:
+		return ""
+	}
+}
+
+// stuck speaks of rows that cannot be sent as they are.
+func (o outlook) stuck() string {
+	switch {
+	case o.hook == nil:
+		return "Nothing: its hook is gone from Phorge. The row stays as it is until Phorge collects it."
+	case o.pause != nil && o.pause.Kind == hookReleased:
+		return "Phorge's own worker delivers it: the hook is " + o.pause.said()
+	case o.pause != nil:
+		return "It waits until the hook is resumed: " + o.pause.said()
+	case o.owner == "":
+		return "It waits for a process of Waybill that owns its hook: is one running?"
+	}
+	if _, err := herald.ParseProperties(o.row.Properties); err != nil {
+		return "Nothing: it cannot be processed (" + err.Error() + "). The row stays as it is, as with Phorge's own worker."
+	}
+	if o.hook.Disabled() {
+		return "It is going to be written as failed: the hook is disabled in Phorge."
+	}
+	if _, err := herald.ParseURI(o.hook.URI); err != nil {
+		return "It is going to be written as failed: the hook's address is not one that may be called."
+	}
+	if len(o.hook.HMACKey) == 0 {
+		return "Nothing: the hook has no HMAC key, so that its calls cannot be signed. The row stays as it is."
+	}
+	return ""
+}
+
+// waits speaks of rows that are sent sooner or later.
+func (o outlook) waits() (text string, from int64) {
+	if o.row.State == heralddb.StateClaimed {
+		end := o.row.Modified + o.lease
+		return "It is being sent. Should its sender have died, it is tried again after its claim's lease, " + stamp(end) + ".", 0
+	}
+	if o.until != 0 {
+		return "It waits for the breaker, which is open until " + stamp(o.until) + ": too many of the hook's requests failed lately.", o.until
+	}
+	switch o.row.State {
+	case heralddb.StateResting:
+		from = o.row.LastEpoch + o.backoff
+		return "It rests after its failure and is tried again from " + stamp(from) + " on; `waybill requests retry-now` tries it at once.", from
+	case heralddb.StateDue:
+		return "It is tried again as soon as it is its turn.", o.row.Now
+	default:
+		return "It is sent as soon as it is its turn.", o.row.Now
+	}
+}
+
+func stamp(second int64) string { return moment(second).String() }
+
+// backoff is the rest after a failure, in the database's seconds.
+func (t *tables) backoff() int64 { return wholeSeconds(t.config.Herald.RetryBackoff) }
+
+// wholeSeconds rounds up, as the statements do.
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

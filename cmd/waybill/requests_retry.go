@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"waybill/internal/heralddb"
+	"waybill/workflows"
+)
+
+// retryView is what became of the wish to try a request at once.
+type retryView struct {
+	Request string `json:"request"` // as it was named
+	Told    bool   `json:"told"`    // its open workflow has the signal
+	Text    string `json:"text"`
+
+	failure error // something went wrong, as opposed to: there was nothing to tell
+}
+
+// errNotTold ends a command whose lines have said already what is wrong.
+var errNotTold = errors.New("not every request could be told to retry; the lines above say why")
+
+// retryRequests tells the workflows of requests to end their rest.
+func retryRequests(ctx context.Context, j job, w retryWish) error {
+	t, err := openTables(j)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if err := t.readOrders(ctx); err != nil {
+		return err
+	}
+	names, err := t.wished(ctx, w)
+	if err != nil {
+		return err
+	}
+	temporal, err := soonTemporal(ctx, j)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	views := make([]retryView, 0, len(names))
+	for _, name := range names {
+		views = append(views, t.retry(ctx, temporal, name))
+	}
+	if err := report(j, w, views); err != nil {
+		return err
+	}
+	return retried(w, views)
+}
+
+// soonTemporal gives up on a Temporal that is away sooner than a worker would.
+func soonTemporal(ctx context.Context, j job) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, temporalWithin)
+	defer cancel()
+	c, err := dialTemporal(ctx, j)
+	if err != nil {
+		return nil, temporalAway(j, err)
+	}
+	return c, nil
+}
+
+// wished are the requests that were named, or all of the hook's that rest.
+func (t *tables) wished(ctx context.Context, w retryWish) ([]string, error) {
+	if w.hook == "" {
+		return w.requests, nil
+	}
+	rows, err := t.rows.Requests(ctx, heralddb.Filter{
+		HookPHID: w.hook, States: []heralddb.State{heralddb.StateResting, heralddb.StateDue}, Limit: retriedAtMost,
+	})
+	if err != nil {
+		return nil, t.phorge(err)
+	}
+	var names []string
+	for _, r := range rows {
+		names = append(names, r.PHID)
+	}
+	return names, nil
+}
+
+// retry tells one request's workflow, and says what that means for the row.
+func (t *tables) retry(ctx context.Context, temporal client.Client, name string) retryView {
+	v := retryView{Request: name}
+	row, err := t.request(ctx, name)
+	if err != nil {
+		v.Text, v.failure = err.Error(), err
+		return v
+	}
+	v.Request = row.PHID
+	o, err := t.outlook(ctx, row)
+	if err != nil {
+		v.Text, v.failure = err.Error(), err
+		return v
+	}
+	if text := o.over(); text != "" {
+		v.Text = text
+		return v
+	}
+	err = temporal.SignalWorkflow(ctx, workflows.RequestID(row.PHID), "", workflows.SignalRetryNow, nil)
+	var none *serviceerror.NotFound
+	switch {
+	case errors.As(err, &none):
+		v.Text = o.untold()
+	case err != nil:
+		v.Text, v.failure = "Temporal did not take the signal: "+err.Error(), err
+	default:
+		v.Told, v.Text = true, o.told()
+	}
+	return v
+}
+
+// told says what a signal changes, and what it does not.
+func (o outlook) told() string {
+	if text := o.stuck(); text != "" {
+		return "Told, and still: " + text
+	}
+	if o.row.State == heralddb.StateClaimed || o.until != 0 {
+		text, _ := o.waits()
+		return "Told, and still: " + text
+	}
+	return "Told: it is tried now."
+}
+
+// untold says why there is no workflow to tell.
+func (o outlook) untold() string {
+	if text := o.stuck(); text != "" {
+		return "No workflow is open for it. " + text
+	}
+	text, _ := o.waits()
+	if o.row.State == heralddb.StateResting {
+		text = "Waybill starts one when its rest is over, from " + stamp(o.row.LastEpoch+o.backoff) + " on."
+	}
+	return "No workflow is open for it. " + text
+}
+
+func report(j job, w retryWish, views []retryView) error {
+	if w.asJSON {
+		return writeJSON(j.stdout, views)
+	}
+	if len(views) == 0 {
+		say(j.stdout, "No request of %s rests after a failure.", w.hook)
+	}
+	for _, v := range views {
+		say(j.stdout, "%s: %s", plain(v.Request), plain(v.Text))
+	}
+	return nil
+}
+
+// retried is the exit code in the end: whoever named a request wants to know
+// that it was not told; of a whole hook's, some may well be under way.
+func retried(w retryWish, views []retryView) error {
+	untold := 0
+	for _, v := range views {
+		if v.failure != nil || (!v.Told && w.hook == "") {
+			untold++
+		}
+	}
+	if untold == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d: %w", untold, len(views), errNotTold)
+}

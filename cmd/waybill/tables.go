@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill/internal/config"
+	"waybill/internal/herald"
+	"waybill/internal/heralddb"
+	"waybill/internal/ledger"
+)
+
+// tables are the two databases that commands read for people, with the rules
+// that say what their rows mean.
+type tables struct {
+	rows   *heralddb.DB
+	ledger *ledger.Ledger
+	config config.Config
+	lease  time.Duration
+	now    func() time.Time
+	pauses map[string]herald.Pause // by hook, ledger.AllHooks for all
+	owners map[string]string       // by hook
+}
+
+func openTables(j job) (*tables, error) {
+	c := j.config.Herald
+	if !c.Enabled() {
+		return nil, &configError{errNoLane}
+	}
+	lease, _ := j.config.Lease()
+	rows, err := heralddb.Open(heralddb.Config{
+		DSN: c.DSN.Driver().FormatDSN(), Namespace: c.Namespace, Lease: lease, Backoff: c.RetryBackoff,
+		BreakerThreshold: c.BreakerThreshold, Clock: j.now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
+	if err != nil {
+		return nil, errors.Join(err, rows.Close())
+	}
+	return &tables{rows: rows, ledger: own, config: j.config, lease: lease, now: j.now}, nil
+}
+
+func (t *tables) close() { _ = t.rows.Close(); _ = t.ledger.Close() }
+
+// phorge marks an error of Phorge's database with the variable that leads there.
+// The address is shown, of the password only that there is one.
+func (t *tables) phorge(err error) error {
+	if err == nil || errors.Is(err, herald.ErrGone) {
+		return err
+	}
+	return fmt.Errorf("Phorge's database cannot be read: WAYBILL_HERALD_DSN is %s: %w", t.config.Herald.DSN, err)
+}
+
+// own does the same for Waybill's.
+func (t *tables) own(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("Waybill's own database cannot be read (has `waybill migrate` run?): WAYBILL_DSN is %s: %w", t.config.Ledger, err)
+}
+
+// readOrders reads who paused what and who owns what, for all hooks at once.
+func (t *tables) readOrders(ctx context.Context) error {
+	pauses, err := t.ledger.Pauses(ctx)
+	if err != nil {
+		return t.own(err)
+	}
+	owners, err := t.ledger.Owners(ctx)
+	if err != nil {
+		return t.own(err)
+	}
+	t.pauses, t.owners = make(map[string]herald.Pause, len(pauses)), make(map[string]string, len(owners))
+	for _, p := range pauses {
+		t.pauses[p.HookPHID] = p
+	}
+	for _, o := range owners {
+		t.owners[o.HookPHID] = o.Instance
+	}
+	return nil
+}
+
+// pause is the order that holds a hook: its own goes before that for all hooks.
+func (t *tables) pause(hook string) *herald.Pause {
+	for _, phid := range []string{hook, ledger.AllHooks} {
+		if p, ok := t.pauses[phid]; ok {
+			return &p
+		}
+	}
+	return nil
+}
+
+// breaker is until when the hook's breaker is open, 0 when it is closed: the
+// rule of the activities, whose window's first second is included.
+func (t *tables) breaker(failure, now int64) int64 {
+	until := failure + int64(t.config.Herald.BreakerWindow/time.Second) + 1
+	if failure == 0 || until <= now {
+		return 0
+	}
+	return until
+}
