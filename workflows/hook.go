@@ -73,7 +73,7 @@ func (h *hook) state() (HookState, error) {
 // A pause of all hooks is not this hook's: taken for its own it would swallow
 // the operator's next signal and be shown after its end.
 func (h *hook) load(ctx workflow.Context) error {
-	err := workflow.ExecuteActivity(stubborn(ctx, "read the pause table"), lane().Paused, h.in.PHID).Get(ctx, &h.pause)
+	err := workflow.ExecuteActivity(stubborn(ctx, "look whether the hook is paused"), lane().Paused, h.in.PHID).Get(ctx, &h.pause)
 	if h.pause != nil && h.pause.HookPHID != h.in.PHID {
 		h.pause = nil
 	}
@@ -121,9 +121,9 @@ func (h *hook) onPause(ctx workflow.Context, argument []byte, released bool) {
 	defer cancel()
 	p := parsePause(argument)
 	p.HookPHID, p.At, p.Released = h.in.PHID, workflow.Now(ctx), released
-	summary := "pause"
+	summary := "write the pause"
 	if released {
-		summary = "release"
+		summary = "write the release"
 	}
 	h.err = workflow.ExecuteActivity(stubborn(ctx, summary), lane().Pause, p).Get(ctx, nil)
 	if h.err == nil {
@@ -134,7 +134,7 @@ func (h *hook) onPause(ctx workflow.Context, argument []byte, released bool) {
 func (h *hook) onResume(ctx workflow.Context) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	h.err = workflow.ExecuteActivity(stubborn(ctx, "resume"), lane().Resume, h.in.PHID).Get(ctx, nil)
+	h.err = workflow.ExecuteActivity(stubborn(ctx, "end the pause or release"), lane().Resume, h.in.PHID).Get(ctx, nil)
 	if h.err == nil {
 		h.pause = nil
 	}

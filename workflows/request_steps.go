@@ -64,11 +64,11 @@ func newRequest(ctx workflow.Context, in RequestInput) *request {
 func (r *request) claim(ctx workflow.Context) (activities.ClaimResult, error) {
 	in := activities.ClaimInput{Ref: r.in.Ref, Attempt: r.attempts + 1, Now: r.now}
 	var res activities.ClaimResult
-	err := workflow.ExecuteLocalActivity(inside(ctx, claimWithin, "claim", in.Attempt), lane().Claim, in).Get(ctx, &res)
+	err := workflow.ExecuteLocalActivity(inside(ctx, claimWithin, askRow, in.Attempt), lane().Claim, in).Get(ctx, &res)
 	if err != nil || res.State != activities.Elsewhere {
 		return res, err
 	}
-	owner := onOwner(ctx, res.Queue, claimWithin, "claim", in.Attempt)
+	owner := onOwner(ctx, res.Queue, claimWithin, askRow, in.Attempt)
 	res = activities.ClaimResult{}
 	err = workflow.ExecuteActivity(owner, lane().Claim, in).Get(ctx, &res)
 	// That process holds the claim: nothing can be sent inside this task.
@@ -89,10 +89,10 @@ func (r *request) send(ctx workflow.Context, c activities.ClaimResult) activitie
 	var res activities.SendResult
 	var err error
 	if c.Fast && r.attempts == 1 {
-		err = workflow.ExecuteLocalActivity(inside(ctx, within, "send", in.Attempt), lane().Send, in).Get(ctx, &res)
+		err = workflow.ExecuteLocalActivity(inside(ctx, within, post, in.Attempt), lane().Send, in).Get(ctx, &res)
 	} else {
 		r.tellSending(ctx)
-		err = workflow.ExecuteActivity(onOwner(ctx, c.Queue, within, "send", in.Attempt), lane().Send, in).Get(ctx, &res)
+		err = workflow.ExecuteActivity(onOwner(ctx, c.Queue, within, post, in.Attempt), lane().Send, in).Get(ctx, &res)
 	}
 	switch {
 	case notStarted(err):
@@ -111,7 +111,7 @@ func (r *request) writeBack(ctx workflow.Context, s activities.SendResult) activ
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: claimWithin,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: writeBackRest, MaximumInterval: writeBackMost},
-		Summary:             fmt.Sprintf("write back %d", r.attempts),
+		Summary:             fmt.Sprintf("write the result of attempt %d into Phorge's row", r.attempts),
 	})
 	r.tellWriting(ctx)
 	var res activities.WriteBackResult
@@ -138,10 +138,16 @@ func notStarted(err error) bool {
 	return errors.As(err, &late) && late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
 }
 
+// What the two activities are called in the timeline.
+const (
+	askRow = "take the row"
+	post   = "POST to the receiver"
+)
+
 // inside are the options of an activity that runs within the workflow task.
 func inside(ctx workflow.Context, within time.Duration, what string, attempt int) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: within, RetryPolicy: once(), Summary: fmt.Sprintf("%s %d", what, attempt),
+		ScheduleToCloseTimeout: within, RetryPolicy: once(), Summary: fmt.Sprintf("%s, attempt %d", what, attempt),
 	})
 }
 
@@ -149,7 +155,7 @@ func inside(ctx workflow.Context, within time.Duration, what string, attempt int
 func onOwner(ctx workflow.Context, queue string, within time.Duration, what string, attempt int) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue: queue, ScheduleToStartTimeout: startWithin, StartToCloseTimeout: within,
-		RetryPolicy: once(), Summary: fmt.Sprintf("%s %d", what, attempt),
+		RetryPolicy: once(), Summary: fmt.Sprintf("%s, attempt %d", what, attempt),
 	})
 }
 

@@ -53,21 +53,42 @@ func (s step) state() string {
 // details are Markdown for the workflow's page.
 func (r *request) details(ctx workflow.Context, s step) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** after %d attempt(s)", s.state(), r.attempts)
+	fmt.Fprintf(&b, "**%s** %s", s.state(), r.tries())
 	if s.end == "" {
 		// First, because the page shows little more than the first lines.
 		next := workflow.Now(ctx).Add(s.wait).UTC().Format(time.RFC3339)
 		fmt.Fprintf(&b, ". Next attempt not before %s. Signal `%s` to try at once.", next, SignalRetryNow)
 	}
 	b.WriteString("\n\n")
-	if s.text != "" {
-		fmt.Fprintf(&b, "%s\n\n", s.text)
+	if text := s.because(); text != "" {
+		fmt.Fprintf(&b, "%s\n\n", text)
 	}
 	if s.row != nil && s.row.ErrorType != "" {
 		fmt.Fprintf(&b, "Phorge's row: `%s` / `%s`, %s\n\n", s.row.Status, s.row.Result, DescribeError(s.row.ErrorType, s.row.ErrorCode))
 	}
 	return b.String()
 }
+
+// tries counts for people.
+func (r *request) tries() string {
+	switch r.attempts {
+	case 0:
+		return "without an attempt"
+	case 1:
+		return "after 1 attempt"
+	}
+	return fmt.Sprintf("after %d attempts", r.attempts)
+}
+
+// endWords say what the ends mean that Temporal shows as completed like any
+// other, although nothing was delivered.
+var endWords = map[Outcome]string{
+	Deferred:      "Nothing was sent. The row waits in Phorge's table and is started again when there is a chance.",
+	Unprocessable: "Nothing was sent. The row cannot be processed as it is and stays in the table until somebody changes it.",
+}
+
+// because is the reason of a step, with what it means where that is not plain.
+func (s step) because() string { return strings.TrimSpace(s.text + " " + endWords[s.end]) }
 
 // summary names a rest by what it follows, for the history's timeline.
 func (r *request) summary(s step) string {
@@ -123,5 +144,5 @@ func (r *request) result(s step) RequestResult {
 	if s.end != Deferred {
 		s.wait = 0
 	}
-	return RequestResult{Outcome: s.end, Attempts: r.attempts, Reason: s.text, Row: s.row, State: r.last, Wait: s.wait}
+	return RequestResult{Outcome: s.end, Attempts: r.attempts, Reason: s.because(), Row: s.row, State: r.last, Wait: s.wait}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestDetailsOfARest(t *testing.T) {
 		sent activities.SendResult
 		want []string
 	}{
-		{row("http", "500"), []string{"**retrying** after 1 attempt(s)", "A sentence.", "`queued` / `fail`, HTTP status 500"}},
+		{row("http", "500"), []string{"**retrying** after 1 attempt.", "A sentence.", "`queued` / `fail`, HTTP status 500"}},
 		{row("http", "7"), []string{"no connection (curl 7)"}},
 		{row("timeout", "28"), []string{"no complete answer in time (curl 28)"}},
 		{row("hook", "uri"), []string{"the hook's address is not one that may be called (uri)"}},
@@ -127,6 +128,53 @@ func TestDetailsOfARest(t *testing.T) {
 			if !strings.Contains(details, want) {
 				t.Errorf("%q lacks %q", details, want)
 			}
+		}
+	}
+}
+
+// Temporal lists every end as completed. Where nothing was delivered the result
+// and the page say so, and what becomes of the row.
+func TestEndsWithoutADeliveryAreExplained(t *testing.T) {
+	for _, c := range []struct {
+		state activities.ClaimState
+		end   workflows.Outcome
+		want  string
+	}{
+		{activities.Paused, workflows.Deferred, "A sentence. Nothing was sent. The row waits in Phorge's table"},
+		{activities.BreakerOpen, workflows.Deferred, "A sentence. Nothing was sent. The row waits in Phorge's table"},
+		{activities.Untouched, workflows.Unprocessable, "A sentence. Nothing was sent. The row cannot be processed"},
+		{activities.Collected, workflows.Gone, "A sentence."},
+	} {
+		s := newStage(t)
+		s.claims = claims(activities.ClaimResult{State: c.state, Reason: "A sentence."})
+		res, err := s.run(workflows.RequestInput{})
+		if err != nil || res.Outcome != c.end || !strings.HasPrefix(res.Reason, c.want) {
+			t.Errorf("%s: %+v, %v", c.state, res, err)
+		}
+		if got := s.details(); !strings.HasPrefix(got, "**"+string(c.end)+"** without an attempt\n\n"+c.want) {
+			t.Errorf("%s: details %q", c.state, got)
+		}
+	}
+}
+
+// Every code that egress writes has words, and keeps its number.
+func TestErrorsAreSaidInWords(t *testing.T) {
+	for code, want := range map[[2]string]string{
+		{"http", "503"}: "HTTP status 503", {"http", "60"}: "the certificate is not trusted (curl 60)",
+		{"http", "99"}: "no usable answer (curl 99)", {"timeout", "28"}: "no complete answer in time (curl 28)",
+		{"hook", "disabled"}: "the hook is disabled in Phorge (disabled)", {"hook", "new"}: "the hook's own settings (new)",
+		{"odd", "x"}: "odd x",
+	} {
+		if got := workflows.DescribeError(code[0], code[1]); got != want {
+			t.Errorf("%v: %q, want %q", code, got, want)
+		}
+	}
+	for _, code := range []int{
+		herald.CurlNotHTTP, herald.CurlUnresolved, herald.CurlRefused, herald.CurlTruncated, herald.CurlTimeout,
+		herald.CurlTLS, herald.CurlClosed, herald.CurlReset, herald.CurlCertificate,
+	} {
+		if got := workflows.DescribeError("http", strconv.Itoa(code)); strings.HasPrefix(got, "no usable answer") {
+			t.Errorf("curl %d has no words", code)
 		}
 	}
 }
