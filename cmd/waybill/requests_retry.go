@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"waybill/internal/herald"
 	"waybill/internal/heralddb"
 	"waybill/workflows"
 )
@@ -45,7 +46,14 @@ func retryRequests(ctx context.Context, j job, w retryWish) error {
 	defer temporal.Close()
 	views := make([]retryView, 0, len(names))
 	for _, name := range names {
-		views = append(views, t.retry(ctx, temporal, name))
+		v, err := t.retry(ctx, temporal, name)
+		if err != nil { // the next one would find the database away too
+			return errors.Join(report(j, w, views), err)
+		}
+		views = append(views, v)
+	}
+	if len(views) == 0 && !w.asJSON {
+		say(j.stdout, "No request of %s rests after a failure.", w.hook)
 	}
 	if err := report(j, w, views); err != nil {
 		return err
@@ -83,22 +91,24 @@ func (t *tables) wished(ctx context.Context, w retryWish) ([]string, error) {
 }
 
 // retry tells one request's workflow, and says what that means for the row.
-func (t *tables) retry(ctx context.Context, temporal client.Client, name string) retryView {
+func (t *tables) retry(ctx context.Context, temporal client.Client, name string) (retryView, error) {
 	v := retryView{Request: name}
 	row, err := t.request(ctx, name)
-	if err != nil {
-		v.Text, v.failure = err.Error(), err
-		return v
+	o := outlook{}
+	if err == nil {
+		v.Request = row.PHID
+		o, err = t.outlook(ctx, row)
 	}
-	v.Request = row.PHID
-	o, err := t.outlook(ctx, row)
-	if err != nil {
+	if errors.Is(err, herald.ErrGone) {
 		v.Text, v.failure = err.Error(), err
-		return v
+		return v, nil
+	}
+	if err != nil {
+		return v, err
 	}
 	if text := o.over(); text != "" {
 		v.Text = text
-		return v
+		return v, nil
 	}
 	err = temporal.SignalWorkflow(ctx, workflows.RequestID(row.PHID), "", workflows.SignalRetryNow, nil)
 	var none *serviceerror.NotFound
@@ -110,7 +120,7 @@ func (t *tables) retry(ctx context.Context, temporal client.Client, name string)
 	default:
 		v.Told, v.Text = true, o.told()
 	}
-	return v
+	return v, nil
 }
 
 // told says what a signal changes, and what it does not.
@@ -140,9 +150,6 @@ func (o outlook) untold() string {
 func report(j job, w retryWish, views []retryView) error {
 	if w.asJSON {
 		return writeJSON(j.stdout, views)
-	}
-	if len(views) == 0 {
-		say(j.stdout, "No request of %s rests after a failure.", w.hook)
 	}
 	for _, v := range views {
 		say(j.stdout, "%s: %s", plain(v.Request), plain(v.Text))

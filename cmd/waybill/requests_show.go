@@ -67,8 +67,18 @@ func (t *tables) request(ctx context.Context, name string) (heralddb.Listed, err
 	return row, t.phorge(err)
 }
 
+// noRow is a request that is not in the table, by the name it was asked for.
+type noRow struct{ name string }
+
+func (e *noRow) Error() string {
+	return e.name + ": Phorge's table has no such request; it may have been collected, as Phorge does after seven days"
+}
+
+// Is makes it herald.ErrGone.
+func (e *noRow) Is(target error) bool { return target == herald.ErrGone }
+
 func gone(name string) error {
-	return fmt.Errorf("%s: Phorge's table has no such request; it may have been collected, as Phorge does after seven days", name)
+	return &noRow{name}
 }
 
 // page reads the hook that belongs to the row and says what follows from both.
