@@ -83,5 +83,10 @@ func TestBashCompletesPHIDs(t *testing.T) {
 		if got := offered(t, s, changes, "hooks", "pause", ""); len(got) != 0 {
 			t.Errorf("%s: offers %q", name, got)
 		}
+		// The script throws away what is said; other shells' scripts may not.
+		_, stderr, code := s.Command(t, changes, "__complete", "hooks", "pause", "")
+		if code != 0 || strings.TrimPrefix(stderr, "Completion ended with directive: ShellCompDirectiveNoFileComp\n") != "" {
+			t.Errorf("%s: %d, %q", name, code, stderr)
+		}
 	}
 }

@@ -83,12 +83,18 @@ func (r *request) tries() string {
 // endWords say what the ends mean that Temporal shows as completed like any
 // other, although nothing was delivered.
 var endWords = map[Outcome]string{
-	Deferred:      "Nothing was sent. The row waits in Phorge's table and is started again when there is a chance.",
-	Unprocessable: "Nothing was sent. The row cannot be processed as it is and stays in the table until somebody changes it.",
+	Deferred:      "Not sent this time: the row waits in Phorge's table and is started again when there is a chance.",
+	Unprocessable: "Not sent: the row cannot be processed as it is and stays in the table until somebody changes it.",
 }
 
 // because is the reason of a step, with what it means where that is not plain.
-func (s step) because() string { return strings.TrimSpace(s.text + " " + endWords[s.end]) }
+func (s step) because() string {
+	text, meaning := s.text, endWords[s.end]
+	if text != "" && meaning != "" && !strings.HasSuffix(text, ".") {
+		text += "." // an operator's reason, a fault of the properties
+	}
+	return strings.TrimSpace(text + " " + meaning)
+}
 
 // summary names a rest by what it follows, for the history's timeline.
 func (r *request) summary(s step) string {

@@ -140,13 +140,13 @@ func TestEndsWithoutADeliveryAreExplained(t *testing.T) {
 		end   workflows.Outcome
 		want  string
 	}{
-		{activities.Paused, workflows.Deferred, "A sentence. Nothing was sent. The row waits in Phorge's table"},
-		{activities.BreakerOpen, workflows.Deferred, "A sentence. Nothing was sent. The row waits in Phorge's table"},
-		{activities.Untouched, workflows.Unprocessable, "A sentence. Nothing was sent. The row cannot be processed"},
-		{activities.Collected, workflows.Gone, "A sentence."},
+		{activities.Paused, workflows.Deferred, "A reason. Not sent this time: the row waits in Phorge's table"},
+		{activities.BreakerOpen, workflows.Deferred, "A reason. Not sent this time: the row waits in Phorge's table"},
+		{activities.Untouched, workflows.Unprocessable, "A reason. Not sent: the row cannot be processed"},
+		{activities.Collected, workflows.Gone, "A reason"},
 	} {
 		s := newStage(t)
-		s.claims = claims(activities.ClaimResult{State: c.state, Reason: "A sentence."})
+		s.claims = claims(activities.ClaimResult{State: c.state, Reason: "A reason"})
 		res, err := s.run(workflows.RequestInput{})
 		if err != nil || res.Outcome != c.end || !strings.HasPrefix(res.Reason, c.want) {
 			t.Errorf("%s: %+v, %v", c.state, res, err)

@@ -115,6 +115,9 @@ func TestPropertiesAreReadKeyByKey(t *testing.T) {
 		!set(p.Silent) || set(p.Secure) || set(p.Test) || p.Type != "http" || p.Code.String() != "503" {
 		t.Errorf("%+v", p)
 	}
+	if p := knownProperties([]byte(`{"errorType":"http","errorCode":{},"retry":"never"}`)); p.Type != "http" || p.Retry != "never" {
+		t.Errorf("an odd key takes others along: %+v", p)
+	}
 	for _, odd := range []string{``, `5`, `[]`, `{"errorType":7,"retry":null}`, `{"errorCode":{}}`} {
 		if p := knownProperties([]byte(odd)); p.Type != "" || len(p.Transactions) != 0 {
 			t.Errorf("%s: %+v", odd, p)
