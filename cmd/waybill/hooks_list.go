@@ -61,11 +61,11 @@ func (p *pauseView) said() string {
 	if p.Kind == hookReleased {
 		line = "released to Phorge by " + p.By
 	}
-	if p.AllHooks {
-		line += " with all hooks"
-	}
 	if p.Reason != "" {
 		line += ": " + p.Reason
+	}
+	if p.AllHooks {
+		line += " (all hooks)"
 	}
 	return line
 }

@@ -71,7 +71,7 @@ func askTemporal(ctx context.Context, j job, phid string) workflowView {
 
 // temporalAway names the variable that leads to Temporal.
 func temporalAway(j job, err error) error {
-	return fmt.Errorf("Temporal cannot be asked: WAYBILL_TEMPORAL_ADDRESS is %s: %w", j.config.Temporal.Address, err)
+	return fmt.Errorf("cannot ask Temporal: WAYBILL_TEMPORAL_ADDRESS is %s: %w", j.config.Temporal.Address, err)
 }
 
 // askable are the ids that may stand in a query as they are.

@@ -87,7 +87,7 @@ func TestTheOutlookNamesWhatStandsInTheWay(t *testing.T) {
 		"unknown":    {outlook{row: row(heralddb.StateUnknown)}, "none that Phorge writes", 0},
 		"hook gone":  {outlook{row: row(heralddb.StateQueued), pause: paused}, "its hook is gone", 0},
 		"paused":     {outlook{row: row(heralddb.StateResting), hook: &healthy, pause: paused}, "until the hook is resumed: paused by ada: move", 0},
-		"released":   {outlook{row: row(heralddb.StateDue), hook: &healthy, pause: released}, "released to Phorge by ada with all hooks", 0},
+		"released":   {outlook{row: row(heralddb.StateDue), hook: &healthy, pause: released}, "released to Phorge by ada (all hooks)", 0},
 		"unowned":    {outlook{row: row(heralddb.StateDue), hook: &healthy}, "that owns its hook", 0},
 		"properties": {outlook{row: broken, hook: &healthy, owner: "o"}, "cannot be processed (properties: neither a JSON object nor a list)", 0},
 		"disabled":   {outlook{row: row(heralddb.StateQueued), hook: &disabled, owner: "o", until: now + 9}, "the hook is disabled in Phorge", 0},

@@ -52,7 +52,7 @@ func (t *tables) phorge(err error) error {
 	if err == nil || errors.Is(err, herald.ErrGone) {
 		return err
 	}
-	return fmt.Errorf("Phorge's database cannot be read: WAYBILL_HERALD_DSN is %s: %w", t.config.Herald.DSN, err)
+	return fmt.Errorf("cannot read Phorge's database: WAYBILL_HERALD_DSN is %s: %w", t.config.Herald.DSN, err)
 }
 
 // own does the same for Waybill's.
@@ -60,7 +60,7 @@ func (t *tables) own(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("Waybill's own database cannot be read (has `waybill migrate` run?): WAYBILL_DSN is %s: %w", t.config.Ledger, err)
+	return fmt.Errorf("cannot read Waybill's own database (has `waybill migrate` run?): WAYBILL_DSN is %s: %w", t.config.Ledger, err)
 }
 
 // readOrders reads who paused what and who owns what, for all hooks at once.

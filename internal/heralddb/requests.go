@@ -83,7 +83,7 @@ type Filter struct {
 // is looked for through the whole table, or all of the hook's rows.
 func (d *DB) Requests(ctx context.Context, f Filter) ([]Listed, error) {
 	query, args := d.listing(f)
-	rows, err := d.pool.QueryContext(ctx, query, args...)
+	rows, err := d.pool.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // collect closes them
 	if err != nil {
 		return nil, fmt.Errorf("list requests: %w", err)
 	}
