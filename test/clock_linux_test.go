@@ -30,8 +30,12 @@ func newClocked(t *testing.T, ahead time.Duration) *clocked {
 	for _, path := range []string{"/fast", "/fast", "/slow", "/fails"} {
 		c.hooks = append(c.hooks, hook(t, c.Site, c.tally.URL(path)))
 	}
+	settings := shortLease()
+	// By Phorge's rule failures dated ahead keep a breaker open until the clock
+	// has caught up; that is not what is shown here.
+	settings["WAYBILL_HERALD_BREAKER_THRESHOLD"] = "1000"
 	for range 2 {
-		c.serves = append(c.serves, c.Serve(t, shortLease()))
+		c.serves = append(c.serves, c.Serve(t, settings))
 	}
 	return c
 }
@@ -122,8 +126,8 @@ func TestADatabaseClockAheadOrBehindChangesNothing(t *testing.T) {
 
 // Steps while rows flow delay at most: nothing is sent twice, nothing is left
 // behind, no process loses its locks, and what is queued afterwards flows. Rows
-// that failed before a step back are left out of it: their backoff is the
-// database's to end, so they wait as long as the step was.
+// that failed before a step back rest a backoff and not until the clock has
+// caught up.
 func TestSteppingTheDatabaseClockUnderLoadNeitherDoublesNorStrands(t *testing.T) {
 	t.Parallel()
 	c := newClocked(t, 0)
@@ -133,11 +137,9 @@ func TestSteppingTheDatabaseClockUnderLoadNeitherDoublesNorStrands(t *testing.T)
 	}
 	// A step ahead ends the backoffs that it jumps over.
 	c.settled(t, all, 0)
-	c.hooks = all[:len(all)-1]
 	for _, ahead := range []time.Duration{0, -40 * time.Second, -time.Hour, 0} {
 		c.stepUnderLoad(t, ahead)
 	}
-	c.hooks = all
 	c.step(t, -time.Hour)
 	c.load(t, 1)
 	c.settled(t, all, 0)
@@ -158,9 +160,8 @@ func (c *clocked) stepUnderLoad(t *testing.T, ahead time.Duration) {
 	c.load(t, 1)
 }
 
-// The lease of a claim whose sender was killed is waited for by both clocks: a
-// step ahead does not end it, and one back draws it out until the clock is put
-// right, when an operator's retry-now need not wait for the next look.
+// The lease of a claim whose sender was killed is a matter of the new owner's own
+// clock: a step ahead does not end it, and one back does not draw it out.
 func TestAStepOfTheDatabaseClockEndsNoLease(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {
@@ -180,13 +181,6 @@ func TestAStepOfTheDatabaseClockEndsNoLease(t *testing.T) {
 			c.step(t, step)
 			gate.Open(200)
 			c.Serve(t, slowLease())
-			if step < 0 {
-				scenario.Never(t, leaseOfSlow+5*time.Second, "a claim dated ahead is taken for over", func() bool { return gate.Calls() > 1 })
-				c.step(t, 0)
-				if err := c.Temporal.SignalWorkflow(t.Context(), "request/"+r.PHID, "", "retry-now", nil); err != nil {
-					t.Fatal(err)
-				}
-			}
 			await(t, c.Site, r.PHID, "sent", "okay")
 			if waited := time.Since(killed); waited < leaseOfSlow-2*time.Second {
 				t.Errorf("repeated after %v, the lease is %v", waited, leaseOfSlow)
