@@ -112,7 +112,7 @@ func changeHooks(ctx context.Context, j job, phids []string, c change) error {
 	for _, phid := range phids {
 		err := t.known(ctx, phid)
 		if err == nil {
-			err = c.write(t.ledger, phid)
+			err = t.own(c.write(t.ledger, phid))
 		}
 		if err != nil {
 			failures = append(failures, err)
@@ -136,7 +136,7 @@ func (t *tables) known(ctx context.Context, phid string) error {
 	}
 	pauses, err := t.ledger.Pauses(ctx)
 	if err != nil || slices.ContainsFunc(pauses, func(p herald.Pause) bool { return p.HookPHID == phid }) {
-		return err
+		return t.own(err)
 	}
 	return fmt.Errorf("%s: no such hook; `waybill hooks list` shows the hooks", phid)
 }
