@@ -169,7 +169,7 @@ func signalHooks(ctx context.Context, j job, phids []string, c change) error {
 	}
 	temporal, err := dialTemporal(ctx, j)
 	if err != nil {
-		return err
+		return temporalAway(j, err)
 	}
 	defer temporal.Close()
 	var failures []error
