@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +135,8 @@ type process struct {
 	logs  *observer.ObservedLogs
 	stop  context.CancelFunc
 	done  chan struct{}
+	// rounds are the looks at which hooks there are, one in each round.
+	rounds atomic.Int64
 }
 
 const (
@@ -150,7 +153,7 @@ func (s *site) start(name string, change func(*OwnershipConfig)) *process {
 	cfg := OwnershipConfig{
 		LockDSN: stacktest.MariaDB(s.t).Root(), SameServer: true, Namespace: s.namespace,
 		Instance: name, Queue: "waybill/" + name, Lease: lease, Hold: HoldAfter, MaxInFlight: 2, MaxSlow: 2,
-		Hooks: s.list, Records: s.ledger, Sessions: s.ledger, Log: zap.New(core), Clock: p.clock.now,
+		Hooks: func(ctx context.Context) ([]string, error) { p.rounds.Add(1); return s.list(ctx) }, Records: s.ledger, Sessions: s.ledger, Log: zap.New(core), Clock: p.clock.now,
 	}
 	if change != nil {
 		change(&cfg)
@@ -165,6 +168,13 @@ func (s *site) start(name string, change func(*OwnershipConfig)) *process {
 		<-p.done
 	})
 	return p
+}
+
+// look lets the process look n times, from beginning to end, at what it should own.
+func (p *process) look(n int64) {
+	p.site.t.Helper()
+	before := p.rounds.Load()
+	eventually(p.site.t, "more rounds", func() bool { p.Wake(); return p.rounds.Load() > before+n })
 }
 
 func (p *process) owns(n int) {

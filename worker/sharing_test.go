@@ -57,7 +57,7 @@ func TestProcessesShareTheHooks(t *testing.T) {
 // A process that dies is known by its lock: its hooks are taken by the others,
 // which wait for its claims to run out.
 func TestTheHooksOfADeadProcessAreTakenOver(t *testing.T) {
-	s := newSite(t, hooks(4)...)
+	s := newSite(t, hooks(6)...)
 	dead, err := s.db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -79,19 +79,20 @@ func TestTheHooksOfADeadProcessAreTakenOver(t *testing.T) {
 		}
 	}
 	p := s.start("one", nil)
-	p.owns(2)
-	time.Sleep(everyHook * 50 * time.Millisecond) // nothing to watch for: it keeps to its share
-	if p.Owned() != 2 {
+	p.owns(3)
+	// One hook is left to the living process, also by the looks at every lock.
+	p.look(2 * everyHook)
+	if p.Owned() != 3 {
 		t.Errorf("owns %d beside a living process", p.Owned())
+	}
+	// The end of the session, as far as its locks go.
+	if _, err := dead.ExecContext(t.Context(), "DO RELEASE_ALL_LOCKS()"); err != nil {
+		t.Fatal(err)
 	}
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Close gives the connection back to the pool; its end is the server's KILL.
-	if _, err := s.db.ExecContext(t.Context(), "DO RELEASE_ALL_LOCKS()"); err != nil {
-		t.Fatal(err)
-	}
-	p.owns(4)
+	p.owns(6)
 	for _, hook := range s.hooks[:2] {
 		if wait, owned := p.Ready(hook); wait <= 0 || !owned {
 			t.Errorf("%s may be called after %v", hook, wait)
@@ -286,7 +287,8 @@ func TestTheWaitForAFormerOwnerIsNotLost(t *testing.T) {
 			_, second := a.Ready(s.hooks[1])
 			return first != second
 		})
-		time.Sleep(3 * pingEvery) // nothing to watch for: it does not move
+		a.look(3)
+		b.look(3)
 		if a.Owned() != 2 || b.Owned() != 0 {
 			t.Errorf("moved before the wait is over: %d and %d", a.Owned(), b.Owned())
 		}
