@@ -50,7 +50,7 @@ func awayAt(t *testing.T, part scenario.Part, meanwhile string) {
 	if n := len(receiver.Case("away")); n != 2 {
 		t.Errorf("%d POSTs for two rows", n)
 	}
-	lines := serve.Log.Find("attempt", r.PHID)
+	lines := serve.Log.Await(t, patience, 1, "attempt", r.PHID)
 	if len(lines) != 1 || lines[0].Text("state") != "unwritten" || lines[0].Text("write_error") == "" {
 		t.Errorf("the log says %v of the attempt", lines)
 	}

@@ -61,7 +61,8 @@ func TestTheBreakerOpensTouchesNothingAndSlidesShut(t *testing.T) {
 		}
 	}
 	for _, p := range []*scenario.Process{l.serve, second} {
-		in, out := len(p.Log.Find("breaker open", h.PHID)), len(p.Log.Find("breaker closed", h.PHID))
+		in := len(p.Log.Find("breaker open", h.PHID))
+		out := len(p.Log.Await(t, patience, in, "breaker closed", h.PHID))
 		if in > 1 || out != in {
 			t.Errorf("one process said %d times that the breaker is open, and %d times that it is closed", in, out)
 		}

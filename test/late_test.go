@@ -45,7 +45,7 @@ func TestAClaimThatComesTooLateIsNotUsed(t *testing.T) {
 // version that the row had then. Others may say that they sent nothing.
 func (x stalled) sentUnderALaterClaim(t *testing.T, then devstack.Row) {
 	t.Helper()
-	lines := x.process.Log.Find("attempt", then.PHID)
+	lines := x.process.Log.Await(t, patience, 1, "attempt", then.PHID)
 	if len(lines) != 1 || lines[0]["version"].(float64) <= float64(then.Modified) {
 		t.Errorf("attempts: %v, want one under a version later than %d", lines, then.Modified)
 	}

@@ -184,7 +184,7 @@ func duringFastPOST(t *testing.T, g ground) *story {
 	scenario.Until(t, patience, "the receiver is known as fast", func() bool {
 		warm := queue(t, s.Site, s.hook, s.object, never)
 		await(t, s.Site, warm.PHID, "sent", "okay")
-		lines := s.attempts(t, warm.PHID)
+		lines := s.serve.Log.Await(t, patience, 1, "attempt", warm.PHID)
 		took, ok := lines[0]["took"].(float64)
 		return ok && took < fastEnough
 	})
@@ -193,17 +193,6 @@ func duringFastPOST(t *testing.T, g ground) *story {
 	s.queue(t)
 	s.booth.awaitCall(t)
 	return s
-}
-
-// attempts are a row's lines in the log, once there is one: it is written after
-// the row.
-func (s *story) attempts(t *testing.T, phid string) (lines []scenario.Line) {
-	t.Helper()
-	scenario.Until(t, patience, "an attempt stands in the log", func() bool {
-		lines = s.serve.Log.Find("attempt", phid)
-		return len(lines) > 0
-	})
-	return lines
 }
 
 // beforeWrite has the answer while a transaction of somebody's keeps the row.
@@ -218,7 +207,7 @@ func beforeWrite(t *testing.T, g ground) *story {
 // duringWriteBack: the first write has been given up.
 func duringWriteBack(t *testing.T, g ground) *story {
 	s := beforeWrite(t, g)
-	if lines := s.attempts(t, s.row.PHID); lines[0].Text("state") != "unwritten" {
+	if lines := s.serve.Log.Await(t, patience, 1, "attempt", s.row.PHID); lines[0].Text("state") != "unwritten" {
 		t.Fatalf("the first write is not given up: %v", lines[0])
 	}
 	return s

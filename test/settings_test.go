@@ -129,7 +129,7 @@ func secondsOfSilence(t *testing.T, l lane) {
 	if got := await(t, l.Site, r.PHID, "failed", "fail"); ended(got) != timedOut {
 		t.Errorf("row: %s", ended(got))
 	}
-	took, _ := l.serve.Log.Find("attempt", r.PHID)[0]["took"].(float64)
+	took, _ := l.serve.Log.Await(t, patience, 1, "attempt", r.PHID)[0]["took"].(float64)
 	if took < 0.99 || took > 5 {
 		t.Errorf("the attempt took %v s", took)
 	}
@@ -187,7 +187,7 @@ func goesOnAfter(window time.Duration) func(*testing.T, lane) {
 			t.Errorf("the third request came %v after the first, the window is %v", gap, window)
 		}
 		for _, text := range []string{"breaker open", "breaker closed"} {
-			if n := len(l.serve.Log.Find(text, h.PHID)); n != 1 {
+			if n := len(l.serve.Log.Await(t, patience, 1, text, h.PHID)); n != 1 {
 				t.Errorf("%d lines %q, want one", n, text)
 			}
 		}

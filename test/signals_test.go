@@ -120,7 +120,7 @@ func (s *story) endsWell(t *testing.T) {
 	if n := s.booth.atOnce(); n != 1 {
 		t.Errorf("%d calls at once", n)
 	}
-	for _, line := range s.serve.Log.Find("attempt", s.row.PHID) {
+	for _, line := range s.serve.Log.Await(t, patience, s.booth.about(s.object), "attempt", s.row.PHID) {
 		if line.Text("state") == "overtaken" || line.Text("state") == "unknown" {
 			t.Errorf("attempt %v", line)
 		}

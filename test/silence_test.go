@@ -156,7 +156,7 @@ func TestAnOldRowThatIsComeAcrossHoldsAllHooks(t *testing.T) {
 	gate.Answer(t, 200)
 	awaitHold(t, l.Site, other.PHID)
 	heldBack(t, l, "across", queue(t, l.Site, other, l.object, never))
-	lines := l.serve.Log.Find("attempt", r.PHID)
+	lines := l.serve.Log.Await(t, patience, 1, "attempt", r.PHID)
 	if len(lines) != 1 || lines[0].Text("state") != "overtaken" || lines[0].Text("stands") != "failed/none hook silent" {
 		t.Errorf("the attempt's lines: %v", lines)
 	}

@@ -176,8 +176,8 @@ func (s *story) endsAs(t *testing.T, want ending) {
 		got = ending{calls: s.booth.about(s.row.ObjectPHID), row: s.stands(t), outcome: s.outcome(t), said: s.said()}
 		return got == want
 	})
-	if note := notes[want.outcome]; note != "" && len(s.serve.Log.Find(note, s.row.PHID)) != 1 {
-		t.Errorf("no line %q, or several", note)
+	if note := notes[want.outcome]; note != "" && len(s.serve.Log.Await(t, patience, 1, note, s.row.PHID)) != 1 {
+		t.Errorf("several lines %q", note)
 	}
 	// What must not come would come with the next look for work: a row queued
 	// behind this one, for a hook that is still there.

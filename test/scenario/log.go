@@ -3,8 +3,11 @@ package scenario
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 )
 
 // Line is one structured line of a log: its keys and values.
@@ -57,6 +60,16 @@ func (l *Log) Find(text string, phids ...string) []Line {
 			found = append(found, line)
 		}
 	}
+	return found
+}
+
+// Await waits until at least n such lines stand there, and returns all of them.
+// A process writes a line after the thing it speaks of: whoever has seen that
+// may still have to wait for the line.
+func (l *Log) Await(t testing.TB, within time.Duration, n int, text string, phids ...string) (found []Line) {
+	t.Helper()
+	Until(t, within, func() string { return fmt.Sprintf("%d lines %q %q; there are %d", n, text, phids, len(found)) },
+		func() bool { found = l.Find(text, phids...); return len(found) >= n })
 	return found
 }
 
