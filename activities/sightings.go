@@ -17,7 +17,7 @@ type sighting struct {
 
 // sightings judge claims by this process's monotonic clock. The database's
 // clock alone may jump over a lease while its claimer is still sending. One
-// that is forgotten is seen anew, which delays by a lease and harms nobody.
+// that is forgotten counts from the hook's lock again, or is seen anew.
 type sightings struct {
 	mu   sync.Mutex
 	seen recent[sighting]

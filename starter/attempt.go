@@ -44,9 +44,13 @@ func (f *feed) ended(e activities.Ended) {
 // attempt starts the row's workflow and waits until its attempt is over. It
 // returns how long the feed should rest; false: ctx ended.
 func (f *feed) attempt(ctx context.Context, c herald.Candidate) (time.Duration, bool) {
-	end := f.await(c.PHID)
+	end, watched := f.await(c.PHID), f.starter.cfg.Watch != nil && f.starter.cfg.Watch(f.hook)
 	run, err := f.starter.start(ctx, c)
 	switch {
+	case errors.Is(err, errOpen) && watched && !c.Retry:
+		// Another starter's: the hook is busy, and its next row would be in vain.
+		f.reread(c)
+		return openRest, true
 	case errors.Is(err, errOpen):
 		f.leave(c, openRest)
 		return 0, true
@@ -54,7 +58,7 @@ func (f *feed) attempt(ctx context.Context, c herald.Candidate) (time.Duration, 
 		f.reread(c)
 		return troubleRest, true
 	}
-	if watch := f.starter.cfg.Watch; watch != nil && watch(f.hook) {
+	if watched {
 		defer f.watching(ctx, c, run)()
 	}
 	timeout := time.NewTimer(f.starter.cfg.AttemptWithin)

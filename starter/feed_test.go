@@ -137,6 +137,27 @@ func TestRowsWithOpenWorkflowsAreSkippedAndLookedAtAgain(t *testing.T) {
 	})
 }
 
+// Several starters feed a hook whose owner has none. One that finds a new row
+// under way by another's hand does not start the row behind it meanwhile: only
+// the hook's owner knows that the hook is busy.
+func TestARowThatAnotherStarterSendsHoldsTheOnesBehindIt(t *testing.T) {
+	prepare := func(w *world, c *Config) {
+		c.Watch = func(string) bool { return true }
+		w.open = map[string]bool{"request/a/1": true}
+		w.hooks = []string{"a"}
+		w.add("a/1", "a/2")
+	}
+	play(t, prepare, func(w *world) {
+		w.wait(3 * openRest)
+		w.expect()
+		w.change(func() { w.open["request/a/1"], w.rows[0].done = false, true })
+		w.wait(3 * openRest)
+		if got := w.requests(); !slices.Contains(got, "a/2") {
+			t.Errorf("started %q", got)
+		}
+	})
+}
+
 // What each state of an attempt means for its row and for the next in line:
 // when they are started (again). The first attempt on a/1 ends with the state.
 func TestEveryEndOfAnAttempt(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"waybill/internal/herald"
 	"waybill/workflows"
 )
 
@@ -51,6 +53,8 @@ func TaskQueue(ctx context.Context, c client.Client, kept names, hooks []string)
 
 // former is the name under which the hooks were known before, or a new one.
 func former(ctx context.Context, c client.Client, hooks []string) (string, error) {
+	// A hook that cannot be named to Temporal has no workflow.
+	hooks = slices.DeleteFunc(slices.Clone(hooks), func(hook string) bool { return !herald.Speakable(hook) })
 	for _, hook := range hooks[:min(len(hooks), hooksAsked)] {
 		d, err := c.DescribeWorkflow(ctx, workflows.HookID(hook), "")
 		var none *serviceerror.NotFound

@@ -46,7 +46,7 @@ type owners interface {
 // sessions is where processes that own hooks find each other.
 type sessions interface {
 	Joined(ctx context.Context, s ledger.Session) error
-	Left(ctx context.Context, s ledger.Session) error
+	Left(ctx context.Context, s ledger.Session) (removed bool, err error)
 	Sessions(ctx context.Context) ([]ledger.Session, error)
 }
 
@@ -211,6 +211,15 @@ func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
 	}
 	t.slot = o.slots[hook]
 	o.tenures[hook] = t
+}
+
+// owe makes the next tenure of the hook wait for a former owner's claims: its
+// record may have been replaced by one of ours whose answer was lost, and that
+// one no longer tells whether it was released.
+func (o *Ownership) owe(hook string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waits[hook] = o.cfg.Clock().Add(o.cfg.Lease)
 }
 
 // quiet lists the hooks being left that nothing holds any more: no attempt (one

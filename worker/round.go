@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,21 +24,36 @@ type round struct {
 	joined bool
 	number int
 	pinged time.Time
-	// unrecorded is why owner records could not be written in this round.
+	// unrecorded is why Waybill's database could not be used in this round.
 	unrecorded error
-	unclean    int
+	// apart is the round up to which the process does not take part: its owner
+	// records could not be written. failed is the same for single hooks.
+	apart   int
+	failed  map[string]int
+	unclean int
 }
 
 func (r *round) run(ctx context.Context) error {
+	r.number++
 	r.unrecorded, r.unclean = nil, 0
+	maps.DeleteFunc(r.failed, func(_ string, until int) bool { return until <= r.number })
 	if err := r.keep(); err != nil {
 		return err
+	}
+	if r.number < r.apart {
+		return r.releaseIdle()
+	}
+	hooks, err := bounded(r.o.cfg.Hooks)
+	if err != nil {
+		// What is owned stays owned until the table can be read again; readiness
+		// looks at that table itself. No part is left to this process meanwhile.
+		return errors.Join(r.part(), r.releaseIdle())
 	}
 	if err := r.join(); err != nil {
 		return err
 	}
 	if r.unrecorded == nil {
-		if err := r.match(ctx); err != nil {
+		if err := r.match(ctx, hooks); err != nil {
 			return err
 		}
 	}
@@ -46,7 +62,7 @@ func (r *round) run(ctx context.Context) error {
 			zap.Int("hooks", r.unclean), zap.Duration("wait", r.o.cfg.Lease))
 	}
 	if r.unrecorded != nil {
-		r.o.report("owner records cannot be written", r.unrecorded)
+		r.o.report(problemRecords, r.unrecorded)
 		if err := r.withdraw(); err != nil {
 			return err
 		}
@@ -86,11 +102,15 @@ func (r *round) withdraw() error {
 }
 
 // part makes this process's hooks free for the others to count on.
-func (r *round) part() {
-	_, err := bounded(func(ctx context.Context) (any, error) { return nil, r.o.cfg.Sessions.Left(ctx, r.me) })
+func (r *round) part() error {
+	if !r.joined {
+		return nil
+	}
+	_, err := bounded(func(ctx context.Context) (bool, error) { return r.o.cfg.Sessions.Left(ctx, r.me) })
 	if err != nil {
 		r.o.cfg.Log.Warn("this process's end is not recorded, the others see it by its lock", zap.Error(err))
 	}
+	return r.withdraw()
 }
 
 // keep pings and, by the moment before the ping, extends what is ours.
@@ -117,13 +137,7 @@ func (r *round) keepAlive() error {
 // match takes this process's part of the hooks and lets go of what is above it
 // and of hooks that no longer exist. A lock that somebody else has (a call of
 // Phorge's own under way) is asked for again in the next round.
-func (r *round) match(ctx context.Context) error {
-	hooks, err := bounded(r.o.cfg.Hooks)
-	if err != nil {
-		// The table will be readable again; what is owned stays owned, and
-		// readiness looks at that table itself.
-		return nil //nolint:nilerr // not this session's trouble
-	}
+func (r *round) match(ctx context.Context, hooks []string) error {
 	s, err := r.share(ctx, len(hooks))
 	if err != nil || r.unrecorded != nil {
 		return err
@@ -137,10 +151,15 @@ func (r *round) match(ctx context.Context) error {
 	if room == 0 || len(missing) == 0 {
 		return nil
 	}
+	if err := r.keepAlive(); err != nil {
+		return err
+	}
 	return r.acquireSome(ctx, r.candidates(missing, s), room)
 }
 
-// acquireSome takes at most room of the hooks' locks.
+// acquireSome takes at most room of the hooks' locks. One hook whose record
+// cannot be written, because somebody has locked the row, is left alone for a
+// while; after two of them nothing is written any more.
 func (r *round) acquireSome(ctx context.Context, hooks []string, room int) error {
 	before := r.o.Owned()
 	for _, hook := range hooks {
@@ -178,7 +197,14 @@ func (r *round) acquire(hook string) error {
 	})
 	if err != nil {
 		// Without a record nobody could find the owner: not ours, try again.
-		r.unrecorded = err
+		r.failed[hook] = r.number + restRounds
+		r.o.owe(hook)
+		if len(r.failed) > 1 {
+			r.unrecorded, r.apart = err, r.number+restRounds
+			clear(r.failed)
+		} else {
+			r.o.cfg.Log.Warn("a hook's owner record cannot be written, the hook waits", zap.String("hook", hook), zap.Error(err))
+		}
 		return r.s.Release(context.Background(), name)
 	}
 	if !clean {

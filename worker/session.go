@@ -49,7 +49,7 @@ func (o *Ownership) session(ctx context.Context) error {
 	defer o.loseAll()
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
-	r := &round{o: o, s: s}
+	r := &round{o: o, s: s, failed: map[string]int{}}
 	for {
 		if err := r.run(ctx); err != nil {
 			return err
@@ -65,7 +65,17 @@ func (o *Ownership) session(ctx context.Context) error {
 
 // handOver gives everything back at the end of the process's life.
 func (o *Ownership) handOver(r *round) error {
-	r.part()
+	err := o.handAllOver(r)
+	if err != nil {
+		o.cfg.Log.Warn("hand-over broke off, the next owners wait a lease", zap.Int("hooks", o.Owned()), zap.Error(err))
+	}
+	return err
+}
+
+func (o *Ownership) handAllOver(r *round) error {
+	if err := r.part(); err != nil {
+		return err
+	}
 	o.leaveAll()
 	deadline := time.NewTimer(o.cfg.Lease + releaseWithin)
 	defer deadline.Stop()
@@ -73,7 +83,6 @@ func (o *Ownership) handOver(r *round) error {
 	defer tick.Stop()
 	for {
 		if err := r.releaseIdle(); err != nil {
-			o.cfg.Log.Warn("hand-over broke off, the next owners wait a lease", zap.Int("hooks", o.Owned()), zap.Error(err))
 			return err
 		}
 		if o.Owned() == 0 {

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"go.uber.org/zap"
@@ -14,6 +15,16 @@ import (
 // at those that another living process is recorded to own: a record can be
 // wrong, a lock cannot.
 const everyHook = 10
+
+// restRounds is how many rounds a hook whose owner record could not be written is
+// left alone, and how long a process does not take part where it cannot write any:
+// joined and gone again each second, it would have the others give and take back.
+const restRounds = 10
+
+// problemRecords is what readiness says of Waybill's database.
+const problemRecords = "owner records cannot be written"
+
+var errUnrecorded = errors.New("this process's session is not recorded any more")
 
 // sharing is what one round knows about the processes that own hooks.
 type sharing struct {
@@ -52,9 +63,10 @@ func (r *round) share(ctx context.Context, hooks int) (sharing, error) {
 		return sharing{}, nil //nolint:nilerr // the round reports it
 	}
 	s := sharing{living: map[string]bool{r.o.cfg.Instance: true}}
-	fewest := hooks
+	fewest, recorded := hooks, false
 	for _, other := range known {
 		if other.Instance == r.o.cfg.Instance {
+			recorded = recorded || other.AliveLock == r.me.AliveLock
 			continue
 		}
 		alive, err := r.s.Held(ctx, other.AliveLock)
@@ -63,10 +75,18 @@ func (r *round) share(ctx context.Context, hooks int) (sharing, error) {
 		}
 		if !alive {
 			r.bury(other)
+			if err := r.keepAlive(); err != nil {
+				return sharing{}, err
+			}
 			continue
 		}
 		s.living[other.Instance] = true
 		fewest = min(fewest, other.Owned)
+	}
+	if !recorded {
+		// Nobody would count this process, or feed its hooks: it joins again.
+		r.unrecorded = errUnrecorded
+		return sharing{}, nil
 	}
 	s.least = hooks / len(s.living)
 	s.most = (hooks + len(s.living) - 1) / len(s.living)
@@ -74,19 +94,21 @@ func (r *round) share(ctx context.Context, hooks int) (sharing, error) {
 	return s, nil
 }
 
-// bury removes the record of a session that the server has dropped. Whoever
-// fails to leaves it to the next round.
+// bury removes the record of a session whose lock is free: the server has
+// dropped it, or its process has withdrawn and keeps what it owns. Whoever fails
+// to leaves it to the next round.
 func (r *round) bury(s ledger.Session) {
-	_, err := bounded(func(ctx context.Context) (any, error) { return nil, r.o.cfg.Sessions.Left(ctx, s) })
-	if err == nil {
-		r.o.cfg.Log.Warn("a process that owned hooks is gone, its hooks are taken over", zap.String("instance", s.Instance))
+	buried, err := bounded(func(ctx context.Context) (bool, error) { return r.o.cfg.Sessions.Left(ctx, s) })
+	if err == nil && buried {
+		r.o.cfg.Log.Warn("a process is gone, or cannot use Waybill's database: the others share the hooks that it does not hold",
+			zap.String("instance", s.Instance), zap.Int("recorded_hooks", s.Owned))
 	}
 }
 
 // candidates are the hooks whose locks are worth asking for: not those that a
 // living process is recorded to own, but for a look at all of them now and then.
 func (r *round) candidates(hooks []string, s sharing) []string {
-	r.number++
+	hooks = slices.DeleteFunc(slices.Clone(hooks), func(hook string) bool { return r.failed[hook] != 0 })
 	if r.number%everyHook == 0 || len(s.living) == 1 {
 		return hooks
 	}
@@ -99,7 +121,7 @@ func (r *round) candidates(hooks []string, s sharing) []string {
 	for _, owner := range owners {
 		taken[owner.HookPHID] = owner.Instance != r.o.cfg.Instance && s.living[owner.Instance]
 	}
-	return slices.DeleteFunc(slices.Clone(hooks), func(hook string) bool { return taken[hook] })
+	return slices.DeleteFunc(hooks, func(hook string) bool { return taken[hook] })
 }
 
 // settle leaves hooks that no longer exist and, of the others, as many as are

@@ -46,7 +46,7 @@ func TestProcessesShareTheHooks(t *testing.T) {
 	})
 	b.stop()
 	each(t, s, map[*process]int{a: 5, c: 5})
-	if a.logged("is gone")+c.logged("is gone")+a.logged("did not hand")+c.logged("did not hand") != 0 {
+	if a.logged("a process is gone")+c.logged("a process is gone")+a.logged("did not hand")+c.logged("did not hand") != 0 {
 		t.Error("an orderly stop was taken for a crash")
 	}
 	if sessions, err := s.ledger.Sessions(t.Context()); err != nil || len(sessions) != 2 {
@@ -98,7 +98,7 @@ func TestTheHooksOfADeadProcessAreTakenOver(t *testing.T) {
 			t.Errorf("%s may be called after %v", hook, wait)
 		}
 	}
-	if p.logged("is gone") != 1 || p.logged("did not hand") != 1 {
+	if p.logged("a process is gone") != 1 || p.logged("did not hand") != 1 {
 		t.Errorf("lines %v", p.logs.All())
 	}
 }
@@ -228,7 +228,7 @@ func TestCandidatesLeaveOutWhatTheLivingOwn(t *testing.T) {
 	r := &round{o: NewOwnership(OwnershipConfig{Instance: "one", Records: s.ledger})}
 	both := sharing{living: map[string]bool{"one": true, "living": true}}
 	looked := 0
-	for range everyHook {
+	for r.number = range everyHook {
 		got := r.candidates(all, both)
 		if len(got) == len(all) {
 			looked++
@@ -241,6 +241,11 @@ func TestCandidatesLeaveOutWhatTheLivingOwn(t *testing.T) {
 	if looked != 1 {
 		t.Errorf("%d looks at all hooks in %d rounds", looked, everyHook)
 	}
+	r.failed = map[string]int{all[3]: r.number + 1}
+	if got := r.candidates(all, both); !slices.Equal(got, all[1:3]) {
+		t.Errorf("candidates beside a hook that failed: %v", got)
+	}
+	r.failed = nil
 	if got := r.candidates(all, sharing{living: map[string]bool{"one": true}}); len(got) != len(all) {
 		t.Errorf("alone: candidates %v", got)
 	}

@@ -100,7 +100,10 @@ func (r *request) attempt(ctx workflow.Context) step {
 	asked := r.now
 	r.now = false
 	sent := r.send(ctx, claim)
-	if asked {
+	switch {
+	case sent.State == activities.Unsent:
+		r.now = asked // the word is still to be kept
+	case asked:
 		r.forgetRepeats(ctx)
 	}
 	return r.unlessCrowded(r.afterSend(sent), sent.Crowded)

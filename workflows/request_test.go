@@ -94,6 +94,25 @@ func TestRetryNowStandsUntilAClaimIsWon(t *testing.T) {
 	}
 }
 
+// A send that was not made has not been tried: the word for it still stands.
+func TestRetryNowOutlivesASendThatIsNotMade(t *testing.T) {
+	s := newStage(t)
+	s.claims = claims(won)
+	unsent := activities.SendResult{State: activities.Unsent, Reason: "A sentence."}
+	s.sends = sends(again, unsent, again, delivered)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(workflows.SignalRetryNow, nil) }, time.Second)
+	if _, err := s.run(workflows.RequestInput{}); err != nil {
+		t.Fatal(err)
+	}
+	var now []bool
+	for i := 0; i < len(s.runs); i += 2 {
+		now = append(now, s.runs[i].now)
+	}
+	if !slices.Equal(now, []bool{false, true, true, false}) {
+		t.Errorf("claims asked with now = %v", now)
+	}
+}
+
 func TestRetryNowDuringASendIsUsedAfterIt(t *testing.T) {
 	s := newStage(t)
 	s.claims = claims(won)

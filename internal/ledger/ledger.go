@@ -69,6 +69,9 @@ func normalise(cfg *mysql.Config) {
 		cfg.Params = map[string]string{}
 	}
 	cfg.Params["autocommit"], cfg.Params["sql_mode"] = "1", "'STRICT_ALL_TABLES'"
+	// A transaction whose process is cut off in it must not keep its rows locked
+	// for the server's default of hours, nor somebody else's hold up a round.
+	cfg.Params["wait_timeout"], cfg.Params["innodb_lock_wait_timeout"] = "120", "1"
 	// The option cannot fail on a valid name.
 	_ = cfg.Apply(mysql.Charset("utf8mb4", "utf8mb4_bin"))
 	if cfg.Timeout == 0 {

@@ -173,7 +173,7 @@ func TestEveryMethodReportsALostDatabase(t *testing.T) {
 			"Installation":  func() error { _, err := l.Installation(ctx); return err },
 			"Name":          func() error { _, err := l.Name(ctx, "x"); return err },
 			"Joined":        func() error { return l.Joined(ctx, ledger.Session{}) },
-			"Left":          func() error { return l.Left(ctx, ledger.Session{}) },
+			"Left":          func() error { _, err := l.Left(ctx, ledger.Session{}); return err },
 			"Sessions":      func() error { _, err := l.Sessions(ctx); return err },
 		} {
 			err := call()

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // Owner is the process that holds a hook's lock, and where its tasks go.
@@ -23,6 +25,21 @@ type Owner struct {
 // another instance's and not released: that one may still have a POST in flight.
 // What an instance itself had in flight on an earlier session, it knows.
 func (l *Ledger) Acquired(ctx context.Context, o Owner) (clean bool, err error) {
+	for {
+		clean, err = l.acquired(ctx, o)
+		// Two that write the first records of neighbouring hooks lock the same gap
+		// of the index, and the server ends one of them: nothing was written.
+		var refused *mysql.MySQLError
+		if !errors.As(err, &refused) || refused.Number != deadlock {
+			return clean, err
+		}
+	}
+}
+
+// deadlock is ER_LOCK_DEADLOCK.
+const deadlock = 1213
+
+func (l *Ledger) acquired(ctx context.Context, o Owner) (clean bool, err error) {
 	tx, err := l.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return false, fmt.Errorf("record an owner: %w", err)

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -156,5 +157,26 @@ func TestOwnersThatRecordAtOnce(t *testing.T) {
 	must(t, l.Released(t.Context(), owners[0]))
 	if clean, err := l.Acquired(t.Context(), owner("next", 99)); !clean || err != nil {
 		t.Errorf("after the winner's release: clean %v, %v", clean, err)
+	}
+}
+
+// Processes that start together write the first records side by side, in gaps
+// of one index that they lock against each other.
+func TestFirstRecordsWrittenSideBySide(t *testing.T) {
+	l, _ := migrated(t)
+	var writers sync.WaitGroup
+	for p := range 4 {
+		writers.Go(func() {
+			for i := range 25 {
+				o := ledger.Owner{HookPHID: fmt.Sprintf("PHID-HWBH-%02d%d", i, p), Instance: fmt.Sprint(p), Connection: 1}
+				if clean, err := l.Acquired(t.Context(), o); err != nil || !clean {
+					t.Errorf("%s: clean %v, %v", o.HookPHID, clean, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if all, err := l.Owners(t.Context()); err != nil || len(all) != 100 {
+		t.Errorf("%d records, %v", len(all), err)
 	}
 }

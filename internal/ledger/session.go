@@ -31,13 +31,15 @@ func (l *Ledger) Joined(ctx context.Context, s Session) error {
 }
 
 // Left removes exactly that session: the instance may have begun another one.
-func (l *Ledger) Left(ctx context.Context, s Session) error {
-	_, err := l.pool.ExecContext(ctx,
+// It says whether the session was still there.
+func (l *Ledger) Left(ctx context.Context, s Session) (removed bool, err error) {
+	res, err := l.pool.ExecContext(ctx,
 		"DELETE FROM worker_session WHERE instance = ? AND alive_lock = ?", s.Instance, s.AliveLock)
 	if err != nil {
-		return fmt.Errorf("remove a session: %w", err)
+		return false, fmt.Errorf("remove a session: %w", err)
 	}
-	return nil
+	n, err := res.RowsAffected()
+	return n > 0, err
 }
 
 const sessionsSQL = `

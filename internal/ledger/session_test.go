@@ -36,8 +36,15 @@ func TestSessions(t *testing.T) {
 	next := a
 	next.AliveLock = "l3"
 	must(t, l.Joined(t.Context(), next))
-	must(t, l.Left(t.Context(), a))
+	leave := func(s ledger.Session, want bool) {
+		t.Helper()
+		if removed, err := l.Left(t.Context(), s); err != nil || removed != want {
+			t.Errorf("removed %v, %v, want %v", removed, err, want)
+		}
+	}
+	leave(a, false)
 	expect(next, b)
-	must(t, l.Left(t.Context(), next))
+	leave(next, true)
+	leave(next, false)
 	expect(b)
 }
