@@ -202,7 +202,7 @@ func (l *heraldLane) work(ctx context.Context, temporal client.Client, attribute
 		feeds.Run(ctx)
 	}
 	<-owned
-	l.logger.Info("herald lane stopped: nothing under way, locks released")
+	l.logger.Info("herald lane stopped")
 	return nil
 }
 
