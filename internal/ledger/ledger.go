@@ -1,7 +1,9 @@
 // Package ledger holds the only SQL against Waybill's own database: which hooks
-// an operator has paused, which process owns which hook, and the migrations
-// that make the tables. Pauses are what admission reads before every attempt,
-// so an error here means that nothing is sent.
+// an operator has paused or released, which process owns which hook and which
+// processes there are, what has shown that Phorge's site is silent, what the
+// installation is called, and the migrations that make the tables. Pauses are
+// what admission reads before every attempt, so an error here means that nothing
+// is sent.
 //
 // Workers, starters and the command import it; activities see it through
 // interfaces. It never reads Phorge's tables.
@@ -80,6 +82,9 @@ func normalise(cfg *mysql.Config) {
 	if cfg.ReadTimeout == 0 {
 		cfg.ReadTimeout = answerWithin
 	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = answerWithin
+	}
 }
 
 func open(cfg *mysql.Config) (*sql.DB, error) {
@@ -104,6 +109,8 @@ func (l *Ledger) Ping(ctx context.Context) error {
 	err := l.pool.QueryRowContext(ctx, `
 SELECT (SELECT COUNT(*) FROM (SELECT released FROM hook_pause LIMIT 1) p) +
        (SELECT COUNT(*) FROM (SELECT 1 FROM silence_evidence LIMIT 1) s) +
+       (SELECT COUNT(*) FROM (SELECT 1 FROM worker_session LIMIT 1) w) +
+       (SELECT COUNT(*) FROM (SELECT 1 FROM installation LIMIT 1) i) +
        (SELECT COUNT(*) FROM (SELECT 1 FROM hook_owner LIMIT 1) o)`).Scan(&one)
 	if err != nil {
 		return fmt.Errorf("read Waybill's tables: %w", err)
@@ -111,16 +118,38 @@ SELECT (SELECT COUNT(*) FROM (SELECT released FROM hook_pause LIMIT 1) p) +
 	return nil
 }
 
-// collect reads an answer to its end and closes it.
-func collect[T any](rows *sql.Rows, scan func(*T) error) ([]T, error) {
+// The server's numbers for what a migration makes: no such database, column,
+// table.
+const (
+	noDatabase = 1049
+	noColumn   = 1054
+	noTable    = 1146
+)
+
+// Unprepared says of an error that the server answers and lacks what Migrate
+// makes: it has never run there, or only an older version's.
+func Unprepared(err error) bool {
+	var said *mysql.MySQLError
+	if !errors.As(err, &said) {
+		return false
+	}
+	return said.Number == noDatabase || said.Number == noColumn || said.Number == noTable
+}
+
+// collect reads an answer to its end and closes it. An error has the statement's
+// purpose in front: an answer may break off in its middle.
+func collect[T any](rows *sql.Rows, purpose string, scan func(*T) error) ([]T, error) {
 	defer func() { _ = rows.Close() }()
 	var out []T
 	for rows.Next() {
 		var v T
 		if err := scan(&v); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", purpose, err)
 		}
 		out = append(out, v)
 	}
-	return out, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	return out, nil
 }

@@ -99,7 +99,7 @@ func (l *Ledger) Owners(ctx context.Context) ([]Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list owners: %w", err)
 	}
-	return collect(rows, func(o *Owner) error {
+	return collect(rows, "list owners", func(o *Owner) error {
 		return rows.Scan(&o.HookPHID, &o.Instance, &o.TaskQueue, &o.Connection)
 	})
 }
@@ -115,5 +115,5 @@ func (l *Ledger) UnfedHooks(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list hooks without a feed: %w", err)
 	}
-	return collect(rows, func(hook *string) error { return rows.Scan(hook) })
+	return collect(rows, "list hooks without a feed", func(hook *string) error { return rows.Scan(hook) })
 }

@@ -24,15 +24,16 @@ const AllHooks = "*"
 // pauseColumns are read in this order by scanPause.
 const pauseColumns = "SELECT hook_phid, paused_at, paused_by, reason, released FROM hook_pause"
 
-func scanPause(scan func(...any) error) (p herald.Pause, err error) {
-	return p, scan(&p.HookPHID, &p.At, &p.By, &p.Reason, &p.Released)
+func scanPause(scan func(...any) error, p *herald.Pause) error {
+	return scan(&p.HookPHID, &p.At, &p.By, &p.Reason, &p.Released)
 }
 
 // Paused returns the pause or release that holds a hook, its own or that of all
 // hooks; nil when there is none.
 func (l *Ledger) Paused(ctx context.Context, hookPHID string) (*herald.Pause, error) {
-	p, err := scanPause(l.pool.QueryRowContext(ctx,
-		pauseColumns+" WHERE hook_phid IN (?, ?) ORDER BY hook_phid DESC LIMIT 1", hookPHID, AllHooks).Scan)
+	var p herald.Pause
+	err := scanPause(l.pool.QueryRowContext(ctx,
+		pauseColumns+" WHERE hook_phid IN (?, ?) ORDER BY hook_phid DESC LIMIT 1", hookPHID, AllHooks).Scan, &p)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -44,20 +45,11 @@ func (l *Ledger) Paused(ctx context.Context, hookPHID string) (*herald.Pause, er
 
 // Pauses lists every pause and release.
 func (l *Ledger) Pauses(ctx context.Context) ([]herald.Pause, error) {
-	rows, err := l.pool.QueryContext(ctx, pauseColumns)
+	rows, err := l.pool.QueryContext(ctx, pauseColumns) //nolint:sqlclosecheck // collect closes them
 	if err != nil {
 		return nil, fmt.Errorf("list pauses: %w", err)
 	}
-	defer func() { _ = rows.Close() }()
-	var out []herald.Pause
-	for rows.Next() {
-		p, err := scanPause(rows.Scan)
-		if err != nil {
-			return nil, fmt.Errorf("list pauses: %w", err)
-		}
-		out = append(out, p)
-	}
-	return out, rows.Err()
+	return collect(rows, "list pauses", func(p *herald.Pause) error { return scanPause(rows.Scan, p) })
 }
 
 // setPauseSQL lets the first of two equal orders stand, so that a repeated

@@ -53,5 +53,7 @@ func (l *Ledger) Sessions(ctx context.Context) ([]Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	return collect(rows, func(s *Session) error { return rows.Scan(&s.Instance, &s.AliveLock, &s.Feeds, &s.Owned) })
+	return collect(rows, "list sessions", func(s *Session) error {
+		return rows.Scan(&s.Instance, &s.AliveLock, &s.Feeds, &s.Owned)
+	})
 }
