@@ -57,21 +57,27 @@ func (d *DB) Since(ctx context.Context, watermark uint64, limit int) ([]Arrival,
 	if err != nil {
 		return nil, fmt.Errorf("poll for requests: %w", err)
 	}
-	return collect(rows, func(a *Arrival) error { return rows.Scan(&a.ID, &a.PHID, &a.HookPHID, &a.Strange) })
+	return collect(rows, "poll for requests", func(a *Arrival) error {
+		return rows.Scan(&a.ID, &a.PHID, &a.HookPHID, &a.Strange)
+	})
 }
 
-// collect reads rows to their end and closes them.
-func collect[T any](rows *sql.Rows, scan func(*T) error) ([]T, error) {
+// collect reads rows to their end and closes them. An error has the statement's
+// purpose in front: an answer may break off in its middle.
+func collect[T any](rows *sql.Rows, purpose string, scan func(*T) error) ([]T, error) {
 	defer func() { _ = rows.Close() }()
 	var out []T
 	for rows.Next() {
 		var v T
 		if err := scan(&v); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", purpose, err)
 		}
 		out = append(out, v)
 	}
-	return out, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	return out, nil
 }
 
 // Waiting lists the hooks, existing or not, that rows refer to. key_ratelimit
@@ -81,7 +87,7 @@ func (d *DB) Waiting(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list hooks with requests: %w", err)
 	}
-	return collect(rows, func(s *string) error { return rows.Scan(s) })
+	return collect(rows, "list hooks with requests", func(s *string) error { return rows.Scan(s) })
 }
 
 // Unchanged reports whether a candidate still has no result of its next

@@ -50,8 +50,8 @@ type DB struct {
 	mu         sync.Mutex
 	unreadable map[string]time.Time
 	told       map[string]bool
-	floors     map[string]floor
-	dueFloors  map[string]dueFloor
+	newHeads   map[string]floor // ids
+	newDue     map[string]floor // times of last calls
 	hooks      *hookList
 }
 
@@ -74,7 +74,8 @@ func Open(cfg Config) (*DB, error) {
 	}
 	return &DB{
 		cfg: cfg, pool: pool,
-		unreadable: map[string]time.Time{}, told: map[string]bool{}, floors: map[string]floor{}, dueFloors: map[string]dueFloor{},
+		unreadable: map[string]time.Time{}, told: map[string]bool{},
+		newHeads: map[string]floor{}, newDue: map[string]floor{},
 	}, nil
 }
 

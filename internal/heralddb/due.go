@@ -3,7 +3,6 @@ package heralddb
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"waybill/internal/herald"
 )
@@ -19,13 +18,6 @@ SELECT id, phid, dateModified, dateModified > lastRequestEpoch + 2,
    AND lastRequestEpoch >= ? AND (lastRequestEpoch <= CAST(UNIX_TIMESTAMP() AS SIGNED) - ?` + datedAhead + `)
  ORDER BY lastRequestEpoch, id LIMIT ?`
 
-// dueFloor is the time of a last call from which a hook's due retries are looked
-// for until the next whole look.
-type dueFloor struct {
-	epoch int64
-	until time.Time
-}
-
 // Due returns a hook's failed rows whose backoff is over, the longest due
 // first, at most limit. A row's dateModified up to two above its epoch is no
 // claim: created, claimed and failed within one second it ends there.
@@ -34,11 +26,8 @@ type dueFloor struct {
 // that look allowed; a row that somebody dates back, or a clock that was put back,
 // is found by the next.
 func (d *DB) Due(ctx context.Context, hookPHID string, limit int) ([]herald.Candidate, error) {
-	d.mu.Lock()
-	from, ok := d.dueFloors[hookPHID]
-	d.mu.Unlock()
-	if ok && d.cfg.Clock().Before(from.until) {
-		found, _, err := d.due(ctx, hookPHID, from.epoch, limit)
+	if from, ok := d.known(d.newDue, hookPHID); ok {
+		found, _, err := d.due(ctx, hookPHID, from, limit)
 		return found, err
 	}
 	return d.allDue(ctx, hookPHID, limit)
@@ -55,13 +44,11 @@ func (d *DB) allDue(ctx context.Context, hookPHID string, limit int) ([]herald.C
 	if err != nil {
 		return nil, err
 	}
-	from := dueFloor{epoch: max(0, now-seconds(d.cfg.Backoff)+1), until: d.cfg.Clock().Add(wholeEvery)}
+	from := max(0, now-seconds(d.cfg.Backoff)+1)
 	if len(found) > 0 {
-		from.epoch = min(from.epoch, first)
+		from = min(from, first)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.dueFloors[hookPHID] = from
+	d.keep(d.newDue, hookPHID, from)
 	return found, nil
 }
 
@@ -72,7 +59,7 @@ func (d *DB) due(ctx context.Context, hookPHID string, from int64, limit int) (f
 		return nil, 0, fmt.Errorf("read a hook's due retries: %w", err)
 	}
 	read := 0
-	found, err = collect(rows, func(c *herald.Candidate) error {
+	found, err = collect(rows, "read a hook's due retries", func(c *herald.Candidate) error {
 		c.HookPHID, c.Retry = hookPHID, true
 		var epoch int64
 		err := rows.Scan(&c.ID, &c.PHID, &c.Modified, &c.Claimed, &c.Expired, &epoch)

@@ -31,11 +31,26 @@ SELECT id, phid, dateModified, dateModified <> dateCreated,
 	newHeadsSQL = headColumns + ` AND lastRequestEpoch = 0 AND id > ? ORDER BY id LIMIT ?`
 )
 
-// floor is the id above which a hook's never-tried rows are looked for until
-// the next whole look.
+// floor is from where on a hook's line is read until the next whole look.
 type floor struct {
-	id    uint64
+	from  int64
 	until time.Time
+}
+
+// known is the hook's floor, if it still counts.
+func (d *DB) known(floors map[string]floor, hookPHID string) (from int64, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f, ok := floors[hookPHID]
+	return f.from, ok && d.cfg.Clock().Before(f.until)
+}
+
+// keep remembers what a whole look has found to be the floor.
+func (d *DB) keep(floors map[string]floor, hookPHID string, from int64) {
+	until := d.cfg.Clock().Add(wholeEvery)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	floors[hookPHID] = floor{from: from, until: until}
 }
 
 // Heads returns a hook's never-tried rows, oldest first, at most limit. The
@@ -43,11 +58,8 @@ type floor struct {
 // and so come by id. Rows under a claim are included and marked: their owner
 // must see them for a lease before it may call the claim expired.
 func (d *DB) Heads(ctx context.Context, hookPHID string, limit int) ([]herald.Candidate, error) {
-	d.mu.Lock()
-	from, ok := d.floors[hookPHID]
-	d.mu.Unlock()
-	if ok && d.cfg.Clock().Before(from.until) {
-		return d.heads(ctx, hookPHID, newHeadsSQL, seconds(d.cfg.Lease), hookPHID, from.id, limit)
+	if from, ok := d.known(d.newHeads, hookPHID); ok {
+		return d.heads(ctx, hookPHID, newHeadsSQL, seconds(d.cfg.Lease), hookPHID, from, limit)
 	}
 	return d.allHeads(ctx, hookPHID, limit)
 }
@@ -62,13 +74,11 @@ func (d *DB) allHeads(ctx context.Context, hookPHID string, limit int) ([]herald
 	if err != nil {
 		return nil, err
 	}
-	from := floor{id: newest - min(newest, lateIDs), until: d.cfg.Clock().Add(wholeEvery)}
+	from := int64(newest - min(newest, lateIDs))
 	for _, c := range found {
-		from.id = min(from.id, c.ID-1)
+		from = min(from, int64(c.ID)-1)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.floors[hookPHID] = from
+	d.keep(d.newHeads, hookPHID, from)
 	return found, nil
 }
 
@@ -77,7 +87,7 @@ func (d *DB) heads(ctx context.Context, hookPHID, query string, args ...any) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read a hook's queue: %w", err)
 	}
-	return collect(rows, func(c *herald.Candidate) error {
+	return collect(rows, "read a hook's queue", func(c *herald.Candidate) error {
 		c.HookPHID = hookPHID
 		return rows.Scan(&c.ID, &c.PHID, &c.Modified, &c.Claimed, &c.Expired)
 	})

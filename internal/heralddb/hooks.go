@@ -20,7 +20,7 @@ func (d *DB) Hooks(ctx context.Context) ([]HookName, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list hooks: %w", err)
 	}
-	return collect(rows, func(h *HookName) error { return rows.Scan(&h.PHID, &h.Name, &h.Status) })
+	return collect(rows, "list hooks", func(h *HookName) error { return rows.Scan(&h.PHID, &h.Name, &h.Status) })
 }
 
 // hooksSQL tells whether the list of hooks has changed, from key_phid alone: ids
@@ -121,11 +121,11 @@ func (d *DB) Standings(ctx context.Context) ([]Standing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list hooks: %w", err)
 	}
-	hooks, err := collect(rows, func(s *Standing) error {
+	hooks, err := collect(rows, "list hooks", func(s *Standing) error {
 		return rows.Scan(&s.PHID, &s.Name, &s.Status, &s.Now, &s.Okay, &s.Fail, &s.Failure, &s.ThresholdFailure)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list hooks: %w", err)
+		return nil, err
 	}
 	waiting := make(map[string]Standing, len(queues))
 	for _, q := range queues {
@@ -150,13 +150,9 @@ func (d *DB) queues(ctx context.Context) ([]Standing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count queues: %w", err)
 	}
-	queues, err := collect(rows, func(s *Standing) error {
+	return collect(rows, "count queues", func(s *Standing) error {
 		return rows.Scan(&s.PHID, &s.Queued, &s.Oldest, &s.InFlight, &s.Now)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("count queues: %w", err)
-	}
-	return queues, nil
 }
 
 // Queued counts a hook's queued rows, at most limit, and says when the oldest

@@ -48,10 +48,15 @@ func (s *LockSession) connect(ctx context.Context) error {
 		return err
 	}
 	s.conn = conn
-	if _, err := conn.ExecContext(ctx, "SET SESSION wait_timeout = ?", seconds(SessionTimeout)); err != nil {
-		return err
+	_, err = conn.ExecContext(ctx, "SET SESSION wait_timeout = ?", seconds(SessionTimeout))
+	if err == nil {
+		err = conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&s.connection)
 	}
-	return conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&s.connection)
+	if err != nil {
+		// A pool's Close leaves a connection that is lent out as it is.
+		return errors.Join(err, conn.Close())
+	}
+	return nil
 }
 
 // Connection is the server's id of this session, as IS_USED_LOCK returns it.

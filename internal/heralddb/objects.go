@@ -72,9 +72,9 @@ func (d *DB) Transactions(ctx context.Context, table herald.Table, objectPHID st
 		if err != nil {
 			return nil, false, fmt.Errorf("look up transactions: %w", err)
 		}
-		some, err := collect(rows, func(t *transaction) error { return rows.Scan(&t.id, &t.phid) })
+		some, err := collect(rows, "look up transactions", func(t *transaction) error { return rows.Scan(&t.id, &t.phid) })
 		if err != nil {
-			return nil, false, fmt.Errorf("look up transactions: %w", err)
+			return nil, false, err
 		}
 		all = append(all, some...)
 	}

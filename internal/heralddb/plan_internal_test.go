@@ -155,7 +155,7 @@ func TestHeadsOfAHookWithManyFailedConfigurations(t *testing.T) {
 	if heads, err := d.Heads(t.Context(), hook, 32); err != nil || len(heads) != 0 {
 		t.Fatalf("heads %v, %v", heads, err)
 	}
-	args := []any{30, hook, d.floors[hook].id, 32}
+	args := []any{30, hook, d.newHeads[hook].from, 32}
 	explained(t, d, newHeadsSQL, args, "key_ratelimit PRIMARY")
 	if n := reads(t, d, newHeadsSQL, args); n > lateIDs+2 {
 		t.Errorf("read %d rows, want at most the newest %d", n, lateIDs)

@@ -87,11 +87,7 @@ func (d *DB) Requests(ctx context.Context, f Filter) ([]Listed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list requests: %w", err)
 	}
-	listed, err := collect(rows, func(l *Listed) error { return scanListed(rows.Scan, l) })
-	if err != nil {
-		return nil, fmt.Errorf("list requests: %w", err)
-	}
-	return listed, nil
+	return collect(rows, "list requests", func(l *Listed) error { return scanListed(rows.Scan, l) })
 }
 
 // listing builds the statement. Only fixed words and placeholders go into it.
@@ -166,5 +162,5 @@ func (d *DB) Recent(ctx context.Context, limit int) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the newest requests: %w", err)
 	}
-	return collect(rows, func(s *string) error { return rows.Scan(s) })
+	return collect(rows, "list the newest requests", func(s *string) error { return rows.Scan(s) })
 }

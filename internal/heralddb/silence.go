@@ -38,7 +38,7 @@ func (d *DB) Silenced(ctx context.Context) ([]herald.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for silenced requests: %w", err)
 	}
-	found, err := collect(rows, func(r *herald.Request) error {
+	found, err := collect(rows, "look for silenced requests", func(r *herald.Request) error {
 		return rows.Scan(&r.ID, &r.PHID, &r.HookPHID, &r.Status, &r.Properties, &r.LastResult, &r.LastEpoch, &r.Modified)
 	})
 	var silenced []herald.Request
@@ -64,7 +64,7 @@ func (d *DB) Endings(ctx context.Context, ids []uint64) (map[uint64]herald.Endin
 	if err != nil {
 		return nil, fmt.Errorf("look at finished requests: %w", err)
 	}
-	found, err := collect(rows, func(r *herald.Request) error {
+	found, err := collect(rows, "look at finished requests", func(r *herald.Request) error {
 		return rows.Scan(&r.ID, &r.Status, &r.LastResult, &r.Properties)
 	})
 	for _, r := range found {
