@@ -8,12 +8,11 @@ import (
 	"waybill/internal/herald"
 )
 
-// breaker is Phorge's error backoff: open while the threshold-th newest failed
-// row lies within the window, the window's first second included. It returns
-// how long until it slides out. Opening and closing are logged once each.
+// breaker is Phorge's error backoff (herald.Snapshot.BreakerWait). Opening and
+// closing are logged once each.
 func (h *Herald) breaker(hookPHID string, s herald.Snapshot) time.Duration {
-	wait := between(s.Now, s.ThresholdFailure) + h.Rules.BreakerWindow + time.Second
-	if s.ThresholdFailure == 0 || wait <= 0 {
+	wait := s.BreakerWait(h.Rules.BreakerWindow)
+	if wait == 0 {
 		h.closed(hookPHID)
 		return 0
 	}

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -122,8 +121,7 @@ func (h *Herald) held(ctx context.Context, in ClaimInput, s herald.Snapshot) (Cl
 		return ClaimResult{}, err
 	}
 	if p != nil {
-		done := p.Verb()
-		return ClaimResult{State: Paused, Reason: fmt.Sprintf("%s by %s: %s", strings.ToUpper(done[:1])+done[1:], p.By, p.Reason)}, nil
+		return ClaimResult{State: Paused, Reason: orderText(*p)}, nil
 	}
 	if wait := h.breaker(in.HookPHID, s); wait > 0 {
 		return ClaimResult{
@@ -139,6 +137,16 @@ func (h *Herald) held(ctx context.Context, in ClaimInput, s herald.Snapshot) (Cl
 		}, nil
 	}
 	return ClaimResult{}, nil
+}
+
+// orderText is an operator's order as a sentence; they may have given no reason.
+func orderText(p herald.Pause) string {
+	done := p.Verb()
+	text := strings.ToUpper(done[:1]) + done[1:] + " by " + p.By
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
 }
 
 // resting is what is left of a failed row's backoff.

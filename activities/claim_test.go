@@ -196,6 +196,23 @@ func flaws() []claimCase {
 	}
 }
 
+// An order is told whole, and without a reason that nobody gave.
+func TestAPauseIsToldWithItsReasonIfThereIsOne(t *testing.T) {
+	for want, p := range map[string]herald.Pause{
+		"Paused by jane":                      {By: "jane"},
+		"Paused by jane: lunch":               {By: "jane", Reason: "lunch"},
+		"Released to Phorge by jane":          {By: "jane", Released: true},
+		"Released to Phorge by jane: upgrade": {By: "jane", Reason: "upgrade", Released: true},
+	} {
+		w := newWorld(t)
+		w.pauses.set[hookPHID] = p
+		res, err := w.Claim(t.Context(), activities.ClaimInput{Ref: ref(), Attempt: 1})
+		if err != nil || res.Reason != want {
+			t.Errorf("%q, %v, want %q", res.Reason, err, want)
+		}
+	}
+}
+
 func (w *world) set(change func(*herald.Hook)) {
 	if w.rows.hook != nil {
 		change(w.rows.hook)

@@ -57,6 +57,16 @@ type Snapshot struct {
 	Now int64
 }
 
+// BreakerWait is how long the breaker keeps the hook's requests back: until the
+// failure in evidence slides out of the window, whose first second is included.
+// 0: it is closed.
+func (s Snapshot) BreakerWait(window time.Duration) time.Duration {
+	if s.ThresholdFailure == 0 {
+		return 0
+	}
+	return max(0, time.Duration(s.ThresholdFailure-s.Now)*time.Second+window+time.Second)
+}
+
 // Claim is the right to send one request once. Version is the dateModified
 // that the claim wrote; a result is accepted only under it.
 type Claim struct {
