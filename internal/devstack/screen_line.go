@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
-	"golang.org/x/text/width"
+	"waybill/internal/columns"
 )
 
 // attemptMessage is the message of the log's one line per attempt.
@@ -175,47 +174,8 @@ func (e logEntry) note(now time.Time, hook string) string {
 const noteHook = 20
 
 // fit brings a text to exactly that many columns of a terminal: cut with an
-// ellipsis or filled with spaces, control characters replaced. Wide characters
-// (Chinese, emoji) take two columns, combining ones none.
-func fit(text string, columns int) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-	if columnsOf(text) > columns {
-		text = cut(text, columns-1) + "…"
-	}
-	return text + strings.Repeat(" ", columns-columnsOf(text))
-}
-
-// cut takes as many characters as fit.
-func cut(text string, columns int) string {
-	used := 0
-	for i, r := range text {
-		if used += runeColumns(r); used > columns {
-			return text[:i]
-		}
-	}
-	return text
-}
-
-func columnsOf(text string) (n int) {
-	for _, r := range text {
-		n += runeColumns(r)
-	}
-	return n
-}
-
-func runeColumns(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	default:
-		return 1
-	}
+// ellipsis or filled with spaces, control characters replaced.
+func fit(text string, n int) string {
+	text = columns.Cut(columns.Plain(text), n)
+	return text + strings.Repeat(" ", n-columns.Of(text))
 }

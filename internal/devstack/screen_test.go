@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"waybill/internal/columns"
 )
 
 const screenHook = "PHID-HWBH-aaaaaaaaaaaaaaaaaaaa"
@@ -83,18 +85,18 @@ func TestLinesStayWithin80ColumnsAndInTheirColumns(t *testing.T) {
 		s.name = name
 		s.attempt(t, `"attempt":1234567,"took":98765.4,"state":"recorded","status":"queued","error_type":"hook","error_code":"some very long code"`)
 		line := s.lines()[0]
-		if n := columnsOf(line); n > 80 {
+		if n := columns.Of(line); n > 80 {
 			t.Errorf("%q: %d columns", line, n)
 		}
 		before, _, found := strings.Cut(line, "WILL RETRY")
-		if at := columnsOf(before); !found || at != 32 {
+		if at := columns.Of(before); !found || at != 32 {
 			t.Errorf("%q: the result begins in column %d, want 32", line, at)
 		}
 		if strings.ContainsAny(line, "\x1b\r\n\t\u202e") {
 			t.Errorf("%q: control characters reach the terminal", line)
 		}
 	}
-	if columnsOf(ScreenHead()) > 80 || strings.Index(ScreenHead(), "RESULT") != 32 {
+	if columns.Of(ScreenHead()) > 80 || strings.Index(ScreenHead(), "RESULT") != 32 {
 		t.Errorf("the head does not fit: %q", ScreenHead())
 	}
 }
@@ -187,8 +189,8 @@ func TestNotesSayWhatIsWaitedFor(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", message, got, want)
 		}
 		for _, line := range s.lines() {
-			if columnsOf(line) > 80 {
-				t.Errorf("%d columns: %q", columnsOf(line), line)
+			if columns.Of(line) > 80 {
+				t.Errorf("%d columns: %q", columns.Of(line), line)
 			}
 		}
 	}
