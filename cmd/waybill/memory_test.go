@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestTheRuntimesOwnVariablesDecideAboutMemory(t *testing.T) {
+func TestTheRuntimesOwnVariableDecidesAboutMemory(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		env  map[string]string
@@ -10,7 +10,8 @@ func TestTheRuntimesOwnVariablesDecideAboutMemory(t *testing.T) {
 	}{
 		{"nothing", nil, gcPercent},
 		{"a percentage", map[string]string{"GOGC": "200"}, 0},
-		{"a limit", map[string]string{"GOMEMLIMIT": "1GiB"}, 0},
+		{"a limit, which decides about something else", map[string]string{"GOMEMLIMIT": "1GiB"}, gcPercent},
+		{"both", map[string]string{"GOMEMLIMIT": "1GiB", "GOGC": "200"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := 0
