@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill/internal/columns"
 	"waybill/internal/config"
 )
 
@@ -79,7 +80,7 @@ func completeHooks(p process) cobra.CompletionFunc {
 		hooks, _ := t.rows.Hooks(ctx)
 		for _, h := range hooks[:min(len(hooks), completedHooks)] {
 			if phidShape.MatchString(h.PHID) {
-				found = append(found, cobra.CompletionWithDesc(h.PHID, brief(plain(h.Name))))
+				found = append(found, cobra.CompletionWithDesc(h.PHID, columns.Cut(columns.Plain(h.Name), shown)))
 			}
 		}
 		return found

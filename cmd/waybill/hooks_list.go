@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"waybill/internal/herald"
 	"waybill/internal/heralddb"
 	"waybill/internal/ledger"
 )
@@ -119,14 +120,11 @@ func showHook(ctx context.Context, j job, phid string, asJSON bool) error {
 }
 
 func readHooks(ctx context.Context, j job) ([]hookView, error) {
-	t, err := openTables(j)
+	t, err := openWithOrders(ctx, j)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	if err := t.readOrders(ctx); err != nil {
-		return nil, err
-	}
 	standings, err := t.rows.Standings(ctx)
 	if err != nil {
 		return nil, t.phorge(err)
@@ -153,8 +151,9 @@ func (t *tables) viewHook(s heralddb.Standing) hookView {
 	return h
 }
 
-func (t *tables) pauseView(hook string) *pauseView {
-	p := t.pause(hook)
+func (t *tables) pauseView(hook string) *pauseView { return viewPause(t.pause(hook)) }
+
+func viewPause(p *herald.Pause) *pauseView {
 	if p == nil {
 		return nil
 	}

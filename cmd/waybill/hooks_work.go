@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
+	"waybill/internal/columns"
 	"waybill/internal/herald"
 	"waybill/internal/heralddb"
 	"waybill/internal/ledger"
@@ -84,7 +85,7 @@ func withLedger(j job, do func(*ledger.Ledger) error, done string) error {
 	}
 	defer func() { _ = l.Close() }()
 	if err := do(l); err != nil {
-		return err
+		return own(j.config, err)
 	}
 	say(j.stdout, "%s", done)
 	return nil
@@ -107,10 +108,16 @@ func changeHooks(ctx context.Context, j job, phids []string, c change) error {
 		return err
 	}
 	defer t.close()
+	// Where Phorge's database cannot say which hooks there are, a pause must not
+	// depend on it.
+	hooks, away := t.rows.Hooks(ctx)
 	var changed []string
 	var failures []error
 	for _, phid := range phids {
-		err := t.known(ctx, phid)
+		var err error
+		if away == nil && !slices.ContainsFunc(hooks, func(h heralddb.HookName) bool { return h.PHID == phid }) {
+			err = t.ordered(ctx, phid)
+		}
 		if err == nil {
 			err = t.own(c.write(t.ledger, phid))
 		}
@@ -127,13 +134,8 @@ func changeHooks(ctx context.Context, j job, phids []string, c change) error {
 	return errors.Join(failures...)
 }
 
-// known refuses a hook that nobody knows. Where Phorge's database cannot say, a
-// pause must not depend on it.
-func (t *tables) known(ctx context.Context, phid string) error {
-	hooks, err := t.rows.Hooks(ctx)
-	if err != nil || slices.ContainsFunc(hooks, func(h heralddb.HookName) bool { return h.PHID == phid }) {
-		return nil //nolint:nilerr // see above
-	}
+// ordered refuses a hook that Phorge does not know, unless an order stands for it.
+func (t *tables) ordered(ctx context.Context, phid string) error {
 	pauses, err := t.ledger.Pauses(ctx)
 	if err != nil || slices.ContainsFunc(pauses, func(p herald.Pause) bool { return p.HookPHID == phid }) {
 		return t.own(err)
@@ -153,12 +155,7 @@ func standing(ctx context.Context, l *ledger.Ledger, phid string) string {
 	case p.HookPHID == ledger.AllHooks:
 		return p.Verb() + " with all hooks; `waybill hooks resume --all` ends that."
 	}
-	return said(*p)
-}
-
-// said is how a paused or released hook stands, in a line.
-func said(p herald.Pause) string {
-	return p.Verb() + " by " + plain(p.By) + ": " + plain(p.Reason)
+	return columns.Plain(viewPause(p).said())
 }
 
 // signalHooks tells the hooks' workflows. One that does not run reads the table
@@ -167,9 +164,9 @@ func signalHooks(ctx context.Context, j job, phids []string, c change) error {
 	if len(phids) == 0 {
 		return nil
 	}
-	temporal, err := dialTemporal(ctx, j)
+	temporal, err := soonTemporal(ctx, j)
 	if err != nil {
-		return temporalAway(j, err)
+		return err
 	}
 	defer temporal.Close()
 	var failures []error

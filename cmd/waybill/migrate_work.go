@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"go.temporal.io/sdk/client"
-
 	"waybill/internal/ledger"
-	"waybill/internal/telemetry"
 	"waybill/worker"
 )
 
@@ -20,12 +17,12 @@ func runMigrate(ctx context.Context, j job) error {
 	defer func() { _ = db.Close() }()
 	steps, err := db.Migrate(ctx)
 	if err != nil {
-		return err
+		return ownAway(j.config, err)
 	}
 	say(j.stdout, "Waybill's database %s: %d step(s) applied, up to date.", j.config.Ledger.Database(), steps)
 	temporal, err := dialTemporal(ctx, j)
 	if err != nil {
-		return fmt.Errorf("the database is ready, Temporal is not: %w", err)
+		return fmt.Errorf("the database is ready, Temporal is not: %w", temporalAway(j, err))
 	}
 	defer temporal.Close()
 	if err := worker.Attributes(ctx, temporal, j.config.Temporal.Namespace); err != nil {
@@ -34,8 +31,4 @@ func runMigrate(ctx context.Context, j job) error {
 	}
 	say(j.stdout, "Temporal namespace %s: search attributes usable.", j.config.Temporal.Namespace)
 	return nil
-}
-
-func dialTemporal(ctx context.Context, j job) (client.Client, error) {
-	return worker.Dial(ctx, j.config.Temporal, client.Options{Logger: telemetry.TemporalLogger(j.logger)})
 }

@@ -162,8 +162,9 @@ func retryCommand(p process, do func(context.Context, job, retryWish) error) *co
 
 The request's open workflow is told to end its rest. That skips the backoff and
 nothing else: a paused hook, an open breaker or another's claim still hold. A
-request that is sent or failed is over; it is not put back into the queue. With
---hook all resting requests of that hook are told, ` + strconv.Itoa(retriedAtMost) + ` at most.
+request that is sent or failed is over; it is not put back into the queue. One
+that has not failed yet has no rest to end. With --hook all resting requests of
+that hook are told, ` + strconv.Itoa(retriedAtMost) + ` at most.
 
 Exit code 1 when one of the requests named could not be told; each line says
 why. With --hook only when something went wrong.`,

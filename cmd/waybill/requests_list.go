@@ -60,7 +60,7 @@ func (t *tables) viewRequest(r heralddb.Listed) requestView {
 	if r.LastEpoch != 0 || last.Type != "" {
 		v.Last = &last
 	}
-	if r.State == heralddb.StateResting {
+	if r.State == heralddb.StateResting && !farAhead(r, seconds(t.lease)) {
 		v.Next = at(r.LastEpoch + t.backoff())
 	}
 	return v

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"waybill/internal/herald"
 	"waybill/internal/heralddb"
 )
@@ -18,9 +16,10 @@ type outlook struct {
 	backoff int64
 }
 
-// next says in words what happens to the row, and from when on. It asks in the
-// order of a claim (activities/claim.go), and so names the first thing that
-// stands in the way. The moment is 0 where there is none.
+// next says in words what happens to the row, and from when on, and names the
+// first thing that stands in the way: what keeps the feed from the row (a pause,
+// no owner), then the claim's own checks in their order (activities/inspect.go).
+// The moment is 0 where there is none.
 func (o outlook) next() (text string, from int64) {
 	if text := o.over(); text != "" {
 		return text, 0
@@ -52,6 +51,8 @@ func (o outlook) stuck() string {
 		return "Nothing: its hook is gone from Phorge. The row stays as it is until Phorge collects it."
 	case o.pause != nil && o.pause.Kind == hookReleased:
 		return "Phorge's own worker delivers it: the hook is " + o.pause.said()
+	case farAhead(o.row, o.lease):
+		return "Nothing: it is dated more than a day ahead of the database's clock. The row stays as it is."
 	case o.pause != nil:
 		return "It waits until the hook is resumed: " + o.pause.said()
 	case o.owner == "":
@@ -70,6 +71,20 @@ func (o outlook) stuck() string {
 		return "Nothing: the hook has no HMAC key, so that its calls cannot be signed. The row stays as it is."
 	}
 	return ""
+}
+
+// farFuture is how far ahead a row may be dated and still be waited for.
+const farFuture = 24 * 3600
+
+// farAhead says that the row is dated where no clock will come: Waybill never
+// takes up a claim or a failure from there (activities/claim.go, the statements
+// of heralddb). Phorge's own worker looks at no dates.
+func farAhead(r heralddb.Listed, lease int64) bool {
+	if r.Status != herald.StatusQueued {
+		return false
+	}
+	failed := r.LastResult == herald.ResultFail && r.LastEpoch > r.Now+farFuture
+	return failed || (r.Claimed() && r.Modified+lease > r.Now+farFuture)
 }
 
 // waits speaks of rows that are sent sooner or later.
@@ -95,7 +110,4 @@ func (o outlook) waits() (text string, from int64) {
 func stamp(second int64) string { return moment(second).String() }
 
 // backoff is the rest after a failure, in the database's seconds.
-func (t *tables) backoff() int64 { return wholeSeconds(t.config.Herald.RetryBackoff) }
-
-// wholeSeconds rounds up, as the statements do.
-func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+func (t *tables) backoff() int64 { return seconds(t.config.Herald.RetryBackoff) }

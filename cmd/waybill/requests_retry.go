@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"waybill/internal/columns"
 	"waybill/internal/herald"
 	"waybill/internal/heralddb"
 	"waybill/workflows"
@@ -27,14 +28,11 @@ var errNotTold = errors.New("not every request could be told to retry; the lines
 
 // retryRequests tells the workflows of requests to end their rest.
 func retryRequests(ctx context.Context, j job, w retryWish) error {
-	t, err := openTables(j)
+	t, err := openWithOrders(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	if err := t.readOrders(ctx); err != nil {
-		return err
-	}
 	names, err := t.wished(ctx, w)
 	if err != nil {
 		return err
@@ -44,13 +42,9 @@ func retryRequests(ctx context.Context, j job, w retryWish) error {
 		return err
 	}
 	defer temporal.Close()
-	views := make([]retryView, 0, len(names))
-	for _, name := range names {
-		v, err := t.retry(ctx, temporal, name)
-		if err != nil { // the next one would find the database away too
-			return errors.Join(report(j, w, views), err)
-		}
-		views = append(views, v)
+	views, err := tellAll(j, names, func(name string) (retryView, error) { return t.retry(ctx, temporal, name) })
+	if err != nil {
+		return errors.Join(report(j, w, views), err)
 	}
 	if len(views) == 0 && !w.asJSON {
 		say(j.stdout, "No request of %s rests after a failure.", w.hook)
@@ -61,15 +55,30 @@ func retryRequests(ctx context.Context, j job, w retryWish) error {
 	return retried(w, views)
 }
 
-// soonTemporal gives up on a Temporal that is away sooner than a worker would.
-func soonTemporal(ctx context.Context, j job) (client.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, temporalWithin)
-	defer cancel()
-	c, err := dialTemporal(ctx, j)
-	if err != nil {
-		return nil, temporalAway(j, err)
+// unansweredAtMost signals in a row end a command. Each takes the SDK's ten
+// seconds of trying, and of the next thousand one would be answered no sooner.
+const unansweredAtMost = 2
+
+// tellAll goes on after a request that could not be told, and ends where the next
+// one would fare no better: a database or Temporal is away.
+func tellAll(j job, names []string, tell func(string) (retryView, error)) ([]retryView, error) {
+	views := make([]retryView, 0, len(names))
+	unanswered := 0
+	for _, name := range names {
+		v, err := tell(name)
+		if err != nil {
+			return views, err
+		}
+		views = append(views, v)
+		if !silent(v.failure) {
+			unanswered = 0
+			continue
+		}
+		if unanswered++; unanswered == unansweredAtMost {
+			return views, temporalAway(j, v.failure)
+		}
 	}
-	return c, nil
+	return views, nil
 }
 
 // wished are the requests that were named, or all of the hook's that rest.
@@ -106,7 +115,7 @@ func (t *tables) retry(ctx context.Context, temporal client.Client, name string)
 	if err != nil {
 		return v, err
 	}
-	if text := o.over(); text != "" {
+	if text := o.restless(); text != "" {
 		v.Text = text
 		return v, nil
 	}
@@ -121,6 +130,18 @@ func (t *tables) retry(ctx context.Context, temporal client.Client, name string)
 		v.Told, v.Text = true, o.told()
 	}
 	return v, nil
+}
+
+// restless says why a row has no rest that a signal could end.
+func (o outlook) restless() string {
+	if text := o.over(); text != "" {
+		return text
+	}
+	if o.row.LastResult != herald.ResultNone {
+		return ""
+	}
+	text, _ := o.next()
+	return "It has not failed yet, so there is no rest to end. " + text
 }
 
 // told says what a signal changes, and what it does not.
@@ -152,7 +173,7 @@ func report(j job, w retryWish, views []retryView) error {
 		return writeJSON(j.stdout, views)
 	}
 	for _, v := range views {
-		say(j.stdout, "%s: %s", plain(v.Request), plain(v.Text))
+		say(j.stdout, "%s: %s", columns.Plain(v.Request), columns.Plain(v.Text))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -22,9 +21,8 @@ import (
 // Bounds of asking Temporal about one request: the row is worth showing soon,
 // and of many runs the latest ones tell the story.
 const (
-	temporalWithin = 5 * time.Second
-	detailsWithin  = 2 * time.Second
-	runsShown      = 10
+	detailsWithin = 2 * time.Second
+	runsShown     = 10
 )
 
 // workflowView is what Temporal knows of a request.
@@ -67,11 +65,6 @@ func askTemporal(ctx context.Context, j job, phid string) workflowView {
 		v = workflowView{ID: v.ID, Away: &away, Runs: []runView{}}
 	}
 	return v
-}
-
-// temporalAway names the variable that leads to Temporal.
-func temporalAway(j job, err error) error {
-	return fmt.Errorf("cannot ask Temporal: WAYBILL_TEMPORAL_ADDRESS is %s: %w", j.config.Temporal.Address, err)
 }
 
 // askable are the ids that may stand in a query as they are.

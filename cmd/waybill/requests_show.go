@@ -30,14 +30,11 @@ type requestPage struct {
 
 // showRequest prints the row and, where Temporal answers, its workflow.
 func showRequest(ctx context.Context, j job, name string, asJSON bool) error {
-	t, err := openTables(j)
+	t, err := openWithOrders(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	if err := t.readOrders(ctx); err != nil {
-		return err
-	}
 	row, err := t.request(ctx, name)
 	if err != nil {
 		return err
@@ -110,7 +107,7 @@ func set(flag any) bool { return flag != nil && flag != false && flag != "" && f
 
 // outlook gathers what decides about the row.
 func (t *tables) outlook(ctx context.Context, row heralddb.Listed) (outlook, error) {
-	o := outlook{row: row, owner: t.owners[row.HookPHID], lease: wholeSeconds(t.lease), backoff: t.backoff()}
+	o := outlook{row: row, owner: t.owners[row.HookPHID], lease: seconds(t.lease), backoff: t.backoff()}
 	s, err := t.rows.Load(ctx, row.ID)
 	if errors.Is(err, herald.ErrGone) {
 		return o, gone(row.PHID)

@@ -74,6 +74,18 @@ func TestTheOutlookNamesWhatStandsInTheWay(t *testing.T) {
 	row := func(s heralddb.State) heralddb.Listed {
 		return heralddb.Listed{State: s, Now: now, Request: herald.Request{LastEpoch: now - 10, Modified: now - 5, Properties: []byte(`{}`)}}
 	}
+	queued := func(s heralddb.State, r herald.Request) heralddb.Listed {
+		r.Status, r.Properties = herald.StatusQueued, []byte(`{}`)
+		return heralddb.Listed{State: s, Now: now, Request: r}
+	}
+	const day = 24 * 3600
+	claimed := func(s heralddb.State, modified int64) heralddb.Listed {
+		return queued(s, herald.Request{LastResult: herald.ResultNone, Created: now - 9, Modified: modified})
+	}
+	failed := func(epoch int64) heralddb.Listed {
+		return queued(heralddb.StateResting, herald.Request{LastResult: herald.ResultFail, LastEpoch: epoch, Modified: epoch})
+	}
+	ahead := herald.Request{LastResult: herald.ResultNone, Created: now + 9*day, Modified: now + 9*day}
 	broken := row(heralddb.StateQueued)
 	broken.Properties = []byte(`5`)
 	at := func(s int64) string { return moment(s).String() }
@@ -82,22 +94,28 @@ func TestTheOutlookNamesWhatStandsInTheWay(t *testing.T) {
 		text string
 		from int64
 	}{
-		"sent":       {outlook{row: row(heralddb.StateSent)}, "Nothing: it was delivered.", 0},
-		"failed":     {outlook{row: row(heralddb.StateFailed)}, "not put back into the queue", 0},
-		"unknown":    {outlook{row: row(heralddb.StateUnknown)}, "none that Phorge writes", 0},
-		"hook gone":  {outlook{row: row(heralddb.StateQueued), pause: paused}, "its hook is gone", 0},
-		"paused":     {outlook{row: row(heralddb.StateResting), hook: &healthy, pause: paused}, "until the hook is resumed: paused by ada: move", 0},
-		"released":   {outlook{row: row(heralddb.StateDue), hook: &healthy, pause: released}, "released to Phorge by ada (all hooks)", 0},
-		"unowned":    {outlook{row: row(heralddb.StateDue), hook: &healthy}, "that owns its hook", 0},
-		"properties": {outlook{row: broken, hook: &healthy, owner: "o"}, "cannot be processed (properties: neither a JSON object nor a list)", 0},
-		"disabled":   {outlook{row: row(heralddb.StateQueued), hook: &disabled, owner: "o", until: now + 9}, "the hook is disabled in Phorge", 0},
-		"address":    {outlook{row: row(heralddb.StateQueued), hook: &lost, owner: "o"}, "address is not one that may be called", 0},
-		"key":        {outlook{row: row(heralddb.StateQueued), hook: &mute, owner: "o"}, "no HMAC key", 0},
-		"claimed":    {outlook{row: row(heralddb.StateClaimed), hook: &healthy, owner: "o", until: now + 9}, "It is being sent. Should its sender have died, it is tried again after its claim's lease, " + at(now+25), 0},
-		"breaker":    {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o", until: now + 90}, "open until " + at(now+90), now + 90},
-		"resting":    {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o"}, "tried again from " + at(now+50) + " on", now + 50},
-		"due":        {outlook{row: row(heralddb.StateDue), hook: &healthy, owner: "o"}, "tried again as soon as it is its turn", now},
-		"queued":     {outlook{row: row(heralddb.StateQueued), hook: &healthy, owner: "o"}, "sent as soon as it is its turn", now},
+		"sent":                          {outlook{row: row(heralddb.StateSent)}, "Nothing: it was delivered.", 0},
+		"failed":                        {outlook{row: row(heralddb.StateFailed)}, "not put back into the queue", 0},
+		"unknown":                       {outlook{row: row(heralddb.StateUnknown)}, "none that Phorge writes", 0},
+		"hook gone":                     {outlook{row: row(heralddb.StateQueued), pause: paused}, "its hook is gone", 0},
+		"paused":                        {outlook{row: row(heralddb.StateResting), hook: &healthy, pause: paused}, "until the hook is resumed: paused by ada: move", 0},
+		"released":                      {outlook{row: row(heralddb.StateDue), hook: &healthy, pause: released}, "released to Phorge by ada (all hooks)", 0},
+		"unowned":                       {outlook{row: row(heralddb.StateDue), hook: &healthy}, "that owns its hook", 0},
+		"properties":                    {outlook{row: broken, hook: &healthy, owner: "o"}, "cannot be processed (properties: neither a JSON object nor a list)", 0},
+		"disabled":                      {outlook{row: row(heralddb.StateQueued), hook: &disabled, owner: "o", until: now + 9}, "the hook is disabled in Phorge", 0},
+		"address":                       {outlook{row: row(heralddb.StateQueued), hook: &lost, owner: "o"}, "address is not one that may be called", 0},
+		"key":                           {outlook{row: row(heralddb.StateQueued), hook: &mute, owner: "o"}, "no HMAC key", 0},
+		"far claim":                     {outlook{row: claimed(heralddb.StateClaimed, now+day-lease+1), hook: &healthy, pause: paused}, "dated more than a day ahead", 0},
+		"day's claim":                   {outlook{row: claimed(heralddb.StateClaimed, now+day-lease), hook: &healthy, owner: "o"}, "It is being sent", 0},
+		"far failure":                   {outlook{row: failed(now + day + 1), hook: &healthy, owner: "o"}, "dated more than a day ahead", 0},
+		"day's failure":                 {outlook{row: failed(now + day), hook: &healthy, owner: "o"}, "It rests", now + day + backoff},
+		"far and released":              {outlook{row: failed(now + 9*day), hook: &healthy, pause: released}, "Phorge's own worker delivers it", 0},
+		"made far ahead, never claimed": {outlook{row: queued(heralddb.StateQueued, ahead), hook: &healthy, owner: "o"}, "sent as soon as it is its turn", now},
+		"claimed":                       {outlook{row: row(heralddb.StateClaimed), hook: &healthy, owner: "o", until: now + 9}, "It is being sent. Should its sender have died, it is tried again after its claim's lease, " + at(now+25), 0},
+		"breaker":                       {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o", until: now + 90}, "open until " + at(now+90), now + 90},
+		"resting":                       {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o"}, "tried again from " + at(now+50) + " on", now + 50},
+		"due":                           {outlook{row: row(heralddb.StateDue), hook: &healthy, owner: "o"}, "tried again as soon as it is its turn", now},
+		"queued":                        {outlook{row: row(heralddb.StateQueued), hook: &healthy, owner: "o"}, "sent as soon as it is its turn", now},
 	} {
 		tt.o.lease, tt.o.backoff = lease, backoff
 		if text, from := tt.o.next(); !strings.Contains(text, tt.text) || from != tt.from {

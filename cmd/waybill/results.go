@@ -11,7 +11,7 @@ import (
 
 // resultView is how an attempt ended, as it stands in a row.
 type resultView struct {
-	Result string  `json:"result"` // okay or fail
+	Result string  `json:"result"` // okay, fail, or none: nothing was sent
 	At     *moment `json:"at"`
 	// Type and Code are Phorge's errorType and errorCode, Text says them in words.
 	// They are there on success too: http and 200.

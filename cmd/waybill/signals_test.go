@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"waybill/internal/devstack/stacktest"
 )
 
 // patience names the variable that turns this test binary into a process
@@ -18,7 +20,7 @@ const patience = "WAIT_FOR_SIGNALS"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(patience) == "" {
-		os.Exit(m.Run())
+		stacktest.Main(m)
 	}
 	ctx := untilSignal(context.Background(), os.Exit)
 	fmt.Println("ready")

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
-	"unicode"
 
 	"golang.org/x/term"
-	"golang.org/x/text/width"
+
+	"waybill/internal/columns"
 )
 
 // table is rows of cells for people: a header, columns two spaces apart, and
@@ -36,8 +36,8 @@ func onScreen(w io.Writer) bool {
 func (t *table) add(cells ...string) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
-		if row[i] = plain(c); t.brief {
-			row[i] = brief(row[i])
+		if row[i] = columns.Plain(c); t.brief {
+			row[i] = columns.Cut(row[i], shown)
 		}
 		if row[i] == "" {
 			row[i] = "-"
@@ -52,14 +52,14 @@ func (t *table) write(w io.Writer) error {
 	all := append([][]string{t.header}, t.rows...)
 	for _, row := range all {
 		for i, c := range row {
-			widths[i] = max(widths[i], columns(c))
+			widths[i] = max(widths[i], columns.Of(c))
 		}
 	}
 	var b strings.Builder
 	for _, row := range all {
 		var line strings.Builder
 		for i, c := range row {
-			line.WriteString(c + strings.Repeat(" ", widths[i]-columns(c)+2))
+			line.WriteString(c + strings.Repeat(" ", widths[i]-columns.Of(c)+2))
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
@@ -70,51 +70,6 @@ func (t *table) write(w io.Writer) error {
 // shown is the longest text of somebody else's in a column on a screen: what 40
 // letters take.
 const shown = 40
-
-// plain makes a text from a database fit for a terminal: no control characters,
-// no line's end, and nothing that turns the direction of writing.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
-// brief cuts a text to what a column has room for.
-func brief(text string) string {
-	if columns(text) <= shown {
-		return text
-	}
-	used := 0
-	for i, r := range text {
-		if used += runeColumns(r); used > shown-1 {
-			return text[:i] + "…"
-		}
-	}
-	return text
-}
-
-// columns is how wide a terminal shows a text.
-func columns(text string) (n int) {
-	for _, r := range text {
-		n += runeColumns(r)
-	}
-	return n
-}
-
-func runeColumns(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	default:
-		return 1
-	}
-}
 
 // writeJSON writes one value with names as they are documented in
 // docs/commands.md, readable as it is.
@@ -131,7 +86,7 @@ type paragraph struct{ lines [][2]string }
 // line adds a value; an empty one is not said.
 func (p *paragraph) line(name, value string) {
 	if value != "" {
-		p.lines = append(p.lines, [2]string{name, plain(value)})
+		p.lines = append(p.lines, [2]string{name, columns.Plain(value)})
 	}
 }
 
@@ -139,11 +94,11 @@ func (p *paragraph) line(name, value string) {
 func (p *paragraph) write(w io.Writer) error {
 	widest := 0
 	for _, l := range p.lines {
-		widest = max(widest, columns(l[0]))
+		widest = max(widest, columns.Of(l[0]))
 	}
 	var b strings.Builder
 	for _, l := range p.lines {
-		b.WriteString(l[0] + strings.Repeat(" ", widest-columns(l[0])+2) + l[1] + "\n")
+		b.WriteString(l[0] + strings.Repeat(" ", widest-columns.Of(l[0])+2) + l[1] + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -37,11 +37,24 @@ func openTables(j job) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
+	waybill, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
 	if err != nil {
 		return nil, errors.Join(err, rows.Close())
 	}
-	return &tables{rows: rows, ledger: own, config: j.config, lease: lease, now: j.now}, nil
+	return &tables{rows: rows, ledger: waybill, config: j.config, lease: lease, now: j.now}, nil
+}
+
+// openWithOrders opens them and reads who paused and who owns what.
+func openWithOrders(ctx context.Context, j job) (*tables, error) {
+	t, err := openTables(j)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.readOrders(ctx); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
 }
 
 func (t *tables) close() { _ = t.rows.Close(); _ = t.ledger.Close() }
@@ -56,11 +69,23 @@ func (t *tables) phorge(err error) error {
 }
 
 // own does the same for Waybill's.
-func (t *tables) own(err error) error {
+func (t *tables) own(err error) error { return own(t.config, err) }
+
+// own marks an error of Waybill's database with its variable. Where the server
+// lacks what a migration makes, its words would help nobody.
+func own(c config.Config, err error) error {
+	if ledger.Unprepared(err) {
+		return fmt.Errorf("the tables of WAYBILL_DSN (%s) are missing, or an older version's: run `waybill migrate`", c.Ledger)
+	}
+	return ownAway(c, err)
+}
+
+// ownAway is for the migration itself, which cannot recommend itself.
+func ownAway(c config.Config, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("cannot read Waybill's own database (has `waybill migrate` run?): WAYBILL_DSN is %s: %w", t.config.Ledger, err)
+	return fmt.Errorf("cannot use Waybill's own database: WAYBILL_DSN is %s: %w", c.Ledger, err)
 }
 
 // readOrders reads who paused what and who owns what, for all hooks at once.
@@ -93,12 +118,14 @@ func (t *tables) pause(hook string) *herald.Pause {
 	return nil
 }
 
-// breaker is until when the hook's breaker is open, 0 when it is closed: the
-// rule of the activities, whose window's first second is included.
+// breaker is until when the hook's breaker is open, 0 when it is closed.
 func (t *tables) breaker(failure, now int64) int64 {
-	until := failure + int64(t.config.Herald.BreakerWindow/time.Second) + 1
-	if failure == 0 || until <= now {
+	wait := herald.Snapshot{ThresholdFailure: failure, Now: now}.BreakerWait(t.config.Herald.BreakerWindow)
+	if wait == 0 {
 		return 0
 	}
-	return until
+	return now + seconds(wait)
 }
+
+// seconds counts a duration as the rows do; those of the configuration are whole.
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
