@@ -27,10 +27,11 @@ func completionCommand() *cobra.Command {
 		Long: `Print a completion script for a shell.
 
   bash   source <(waybill completion bash)
-  zsh    source <(waybill completion zsh)
+  zsh    autoload -U compinit && compinit; source <(waybill completion zsh)
   fish   waybill completion fish | source
 
-Put the line into the shell's start file to have it always. PHIDs of hooks and
+Put the line into the shell's start file to have it always; in zsh without its
+first half, if compinit is called there already. PHIDs of hooks and
 of the newest requests are completed too where the database of
 WAYBILL_HERALD_DSN answers within a second.`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
