@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -49,7 +48,7 @@ func flagsFirst(c *cobra.Command, getenv func(string) string) func(string) strin
 	}
 	for flag, variable := range names {
 		if c.Flags().Changed(flag) {
-			set[variable] = strings.ToLower(c.Flags().Lookup(flag).Value.String())
+			set[variable] = c.Flags().Lookup(flag).Value.String()
 		}
 	}
 	return func(name string) string {

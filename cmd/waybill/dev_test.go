@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"strings"
@@ -214,5 +215,22 @@ func TestPatienceEndsWithTheErrorOrWithSuccess(t *testing.T) {
 	tries = 0
 	if err := patiently(t.Context(), 0, sometime); err == nil || tries != 1 {
 		t.Errorf("without patience: %d tries, %v", tries, err)
+	}
+}
+
+// The file for other terminals has what the demo runs with, the operator's own
+// choice included.
+func TestTheDemosPaceIsTheOperators(t *testing.T) {
+	for name, tt := range map[string]struct{ env, want map[string]string }{
+		"nothing chosen": {nil, map[string]string{
+			"WAYBILL_HERALD_RETRY_BACKOFF": devRetryBackoff, "WAYBILL_HERALD_BREAKER_WINDOW": devBreakerWindow,
+		}},
+		"a backoff": {map[string]string{"WAYBILL_HERALD_RETRY_BACKOFF": "5m"}, map[string]string{
+			"WAYBILL_HERALD_RETRY_BACKOFF": "5m", "WAYBILL_HERALD_BREAKER_WINDOW": devBreakerWindow,
+		}},
+	} {
+		if got := pace(func(name string) string { return tt.env[name] }); !maps.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
 	}
 }

@@ -1,14 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -46,8 +46,6 @@ type demoStack struct {
 // runDev starts a complete system and shows what happens in it until ctx ends.
 // Everything it started ends with it, in order, also when a later part fails.
 func runDev(ctx context.Context, p process) (err error) {
-	ctx, cancel := untilHangup(ctx)
-	defer cancel()
 	s := &demoStack{process: p}
 	if s.options, err = loadDevOptions(p.getenv); err != nil {
 		return err
@@ -64,15 +62,6 @@ func runDev(ctx context.Context, p process) (err error) {
 		return err
 	}
 	return s.show(ctx)
-}
-
-// untilHangup lets the end of the terminal be an orderly one, unless somebody
-// (nohup) has said that it is none of ours.
-func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
-	if signal.Ignored(syscall.SIGHUP) {
-		return context.WithCancel(ctx)
-	}
-	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // colored says whether the output may have colours: a terminal that knows them,
@@ -220,14 +209,18 @@ func (s *demoStack) settings() map[string]string {
 		"WAYBILL_LISTEN":           s.options.addr(apiPort),
 		"WAYBILL_HERALD_ALLOW":     "127.0.0.0/8",
 	}
-	for name, value := range map[string]string{
-		"WAYBILL_HERALD_RETRY_BACKOFF": devRetryBackoff, "WAYBILL_HERALD_BREAKER_WINDOW": devBreakerWindow,
-	} {
-		if s.getenv(name) == "" {
-			settings[name] = value
-		}
-	}
+	maps.Copy(settings, pace(s.getenv))
 	return settings
+}
+
+// pace is how long the demo's rests are, unless somebody has chosen. A choice is
+// among the settings too: other commands find them in a file and must see the same.
+func pace(getenv func(string) string) map[string]string {
+	const backoff, window = "WAYBILL_HERALD_RETRY_BACKOFF", "WAYBILL_HERALD_BREAKER_WINDOW"
+	return map[string]string{
+		backoff: cmp.Or(getenv(backoff), devRetryBackoff),
+		window:  cmp.Or(getenv(window), devBreakerWindow),
+	}
 }
 
 // called says when a receiver would not have believed a call. All others are

@@ -89,6 +89,9 @@ func TestTheOutlookNamesWhatStandsInTheWay(t *testing.T) {
 	broken := row(heralddb.StateQueued)
 	broken.Properties = []byte(`5`)
 	at := func(s int64) string { return moment(s).String() }
+	if v := (&tables{}).viewRequest(failed(now + day + 1)); v.Next != nil {
+		t.Errorf("a list says when a row from the far future is tried: %v", v.Next)
+	}
 	for name, tt := range map[string]struct {
 		o    outlook
 		text string

@@ -105,14 +105,6 @@ func StartReceiver(ctx context.Context, cfg ReceiverConfig) (*Receiver, error) {
 func (r *Receiver) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{endpoint}", r.receive)
-	mux.HandleFunc("POST /break/{endpoint}", func(w http.ResponseWriter, q *http.Request) {
-		r.Break(q.PathValue("endpoint"))
-		w.WriteHeader(http.StatusNoContent)
-	})
-	mux.HandleFunc("POST /heal/{endpoint}", func(w http.ResponseWriter, q *http.Request) {
-		r.Heal(q.PathValue("endpoint"))
-		w.WriteHeader(http.StatusNoContent)
-	})
 	return mux
 }
 
@@ -137,12 +129,6 @@ func (r *Receiver) Trust(endpoint, key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keys[endpoint] = append(r.keys[endpoint], key)
-}
-
-// Break makes an endpoint answer 503 until Heal. People do the same with
-// `curl -X POST http://<addr>/break/<endpoint>`, and /heal/ for the opposite.
-func (r *Receiver) Break(endpoint string) {
-	r.BreakAs(endpoint, Failure{Status: http.StatusServiceUnavailable})
 }
 
 // BreakAs makes an endpoint fail in that way until Heal.

@@ -40,7 +40,9 @@ type Screen struct {
 func NewScreen(cfg ScreenConfig) *Screen { return &Screen{cfg: cfg} }
 
 // Write shows what there is to show of some lines of the log. It never fails:
-// the log must go on whatever happens to a terminal.
+// the log must go on when a terminal is gone. One that is held (Ctrl-S) blocks
+// it, and with it whoever logs, until it is let go (Ctrl-Q): the demo stands
+// still like its screen.
 func (s *Screen) Write(log []byte) (int, error) {
 	for line := range bytes.Lines(log) {
 		var e logEntry
