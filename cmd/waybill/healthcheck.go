@@ -19,7 +19,7 @@ import (
 // checkWithin at most, and its answer has to travel too.
 const probeWithin = checkWithin + time.Second
 
-// longestReasons bounds what is read of an answer: /readyz has eleven fixed
+// longestReasons bounds what is read of an answer: /readyz has some fixed
 // sentences to say.
 const longestReasons = 4 << 10
 
