@@ -16,7 +16,7 @@ func TestAnAnswerThatBreaksOffSaysWhatWasAsked(t *testing.T) {
 		"in its middle":    "SELECT IF(n = 2, (SELECT 1 UNION SELECT 2), n) FROM (SELECT 1 AS n UNION ALL SELECT 2) t",
 		"while it is read": "SELECT 3",
 	} {
-		rows, err := db.QueryContext(t.Context(), query) //nolint:sqlclosecheck,rowserrcheck // collect does
+		rows, err := db.QueryContext(t.Context(), query) //nolint:sqlclosecheck // collect closes them
 		if err != nil {
 			t.Fatal(err)
 		}
