@@ -9,7 +9,8 @@ import (
 )
 
 // breaker is Phorge's error backoff (herald.Snapshot.BreakerWait). Opening and
-// closing are logged once each.
+// closing are logged once each by every process that meets them: one that has
+// lost the hook meanwhile speaks of the failures that it has seen.
 func (h *Herald) breaker(hookPHID string, s herald.Snapshot) time.Duration {
 	wait := s.BreakerWait(h.Rules.BreakerWindow)
 	if wait == 0 {
@@ -40,7 +41,7 @@ func (h *Herald) slid(hookPHID string) {
 
 func (h *Herald) closed(hookPHID string) {
 	if _, was := h.breakers.LoadAndDelete(hookPHID); was {
-		h.Log.Info("breaker closed: the hook is called again", zap.String("hook", hookPHID))
+		h.Log.Info("breaker closed: the hook's failures lie back far enough", zap.String("hook", hookPHID))
 	}
 }
 

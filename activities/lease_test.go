@@ -228,7 +228,7 @@ func TestAFailureFromBeforeAStepBackRestsABackoff(t *testing.T) {
 
 func TestBreakerIsLoggedOnceInAndOnceOut(t *testing.T) {
 	const opened = "breaker open: too many of the hook's requests failed, nothing is sent to it for now"
-	const closed = "breaker closed: the hook is called again"
+	const closed = "breaker closed: the hook's failures lie back far enough"
 	w := newWorld(t)
 	logged := func(in, out int) {
 		t.Helper()

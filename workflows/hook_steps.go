@@ -75,16 +75,24 @@ func (h *hook) tell(ctx workflow.Context) {
 		"`release` to let Phorge deliver. A pause or release of all hooks is not shown here.\n"
 	if p := h.pause; p != nil && p.Released {
 		state = "released"
-		text = fmt.Sprintf("**Released** to Phorge by %s at %s.\n\n%s\n\n"+
-			"Phorge's own worker delivers. Signal `resume` to take the hook back.\n", p.By, p.At.UTC().Format(time.RFC3339), p.Reason)
+		text = fmt.Sprintf("**Released** to Phorge by %s at %s.\n%s\n"+
+			"Phorge's own worker delivers. Signal `resume` to take the hook back.\n", p.By, p.At.UTC().Format(time.RFC3339), paragraph(p.Reason))
 	} else if p != nil {
 		state = "paused"
-		text = fmt.Sprintf("**Paused** by %s at %s.\n\n%s\n\nSignal `resume` to continue.\n",
-			p.By, p.At.UTC().Format(time.RFC3339), p.Reason)
+		text = fmt.Sprintf("**Paused** by %s at %s.\n%s\nSignal `resume` to continue.\n",
+			p.By, p.At.UTC().Format(time.RFC3339), paragraph(p.Reason))
 	}
 	workflow.SetCurrentDetails(ctx, text)
 	if h.in.Attributes && state != h.shown {
 		h.shown = state
 		_ = workflow.UpsertTypedSearchAttributes(ctx, AttributeState.ValueSet(state))
 	}
+}
+
+// paragraph sets a text off, if there is one.
+func paragraph(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "\n" + text + "\n"
 }

@@ -180,7 +180,7 @@ func TestNotesSayWhatIsWaitedFor(t *testing.T) {
 			"          until 12:00:30 at the latest, so that nothing is sent twice.\n",
 		"breaker open: too many of the hook's requests failed, nothing is sent to it for now": "" +
 			"12:00:00  healthy               rests until 12:00:30: it fails too often\n",
-		"breaker closed: the hook is called again": "12:00:00  healthy               is called again\n",
+		"breaker closed: the hook's failures lie back far enough": "12:00:00  healthy               is called again\n",
 		"listening": "",
 	} {
 		s := newScreenTest(ScreenConfig{Quiet: true})
