@@ -19,6 +19,7 @@ func TestEveryHooksLockIsTakenAndPhorgeNeverGetsIt(t *testing.T) {
 	s := newSite(t, hookA, hookB)
 	p, php := s.start("one", nil), s.phorge()
 	p.owns(2)
+	p.look(1) // that all is well a round says at its end
 	for _, hook := range s.hooks {
 		o := s.owner(hook)
 		if o == nil || o.Instance != "one" || o.TaskQueue != "waybill/one" || o.Connection != php.holder(hook) {
@@ -89,6 +90,7 @@ func TestAnUncleanRecordCostsOneLease(t *testing.T) {
 	}
 	p := s.start("one", nil)
 	p.owns(2)
+	p.look(1) // what the round that took them says, it says at its end
 	if wait, owned := p.Ready(hookB); wait != 0 || !owned {
 		t.Errorf("handed over: %v, %v", wait, owned)
 	}
@@ -124,6 +126,7 @@ func TestALostSessionEndsEveryTenureAtOnce(t *testing.T) {
 		t.Error("still owned after the loss")
 	}
 	p.owns(2)
+	p.look(1) // what the round that took them says, it says at its end
 	// The attempt of the lost tenure is not over until it says so.
 	if again, refusal := p.Admit(t.Context(), ref(hookA), false); again != nil || refusal.State != activities.Busy {
 		t.Errorf("beside an attempt of the lost tenure: %+v", refusal)
@@ -273,10 +276,7 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 	records.broken.Store(true)
 	p, php := s.start("one", func(c *OwnershipConfig) { c.Records = records }), s.phorge()
 	eventually(t, "the problem", func() bool { return p.Problem() == "owner records cannot be written" })
-	for range 3 {
-		p.Wake()
-		time.Sleep(20 * time.Millisecond) // a round or two; nothing to watch for
-	}
+	p.look(3)
 	if p.Owned() != 0 || p.logged("owner records cannot be written") != 1 {
 		t.Errorf("owned %d, %d lines", p.Owned(), p.logged("owner records cannot be written"))
 	}
