@@ -15,6 +15,7 @@ import (
 	"waybill/internal/devstack/stacktest"
 	"waybill/internal/egress"
 	"waybill/internal/herald"
+	"waybill/internal/sourcetest"
 	"waybill/internal/telemetry"
 )
 
@@ -134,7 +135,7 @@ func TestMeterCountsEveryClaimState(t *testing.T) {
 		activities.BreakerOpen: "deferred", activities.Resting: "deferred", activities.Busy: "deferred",
 		activities.Finished: "", activities.Misconfigured: "", activities.Collected: "", activities.Untouched: "unprocessable",
 	}
-	for _, name := range claimStates(t) {
+	for _, name := range sourcetest.Constants(t, "../activities/types.go", "ClaimState") {
 		want, ok := table[activities.ClaimState(name)]
 		if !ok {
 			t.Errorf("the table lacks %q", name)

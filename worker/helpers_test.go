@@ -3,11 +3,7 @@ package worker
 import (
 	"context"
 	"database/sql"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,27 +20,6 @@ import (
 	"waybill/internal/ledger"
 	"waybill/internal/telemetry"
 )
-
-// claimStates are the constants of activities.ClaimState, read from their source.
-func claimStates(t *testing.T) (values []string) {
-	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), "../activities/types.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == "ClaimState" {
-			value, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			values = append(values, value)
-		}
-		return true
-	})
-	return values
-}
 
 func meter(t *testing.T) (*telemetry.Provider, *Meter) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// site is both ends of Silence: what the queue shows and what is held for it.
+// silentSite is both ends of Silence: what the queue shows and what is held for it.
 type silentSite struct {
 	rows    []herald.Request
 	unread  bool
