@@ -207,7 +207,9 @@ func TestAPauseIsWrittenSoonAfterTheTablesReturn(t *testing.T) {
 	p := newTable(t)
 	p.at(1, func() { p.away = 8 })
 	p.signal(1, workflows.SignalPause, "now")
-	p.at(12, func() { // eight tries take 1.5 s and 4 times a second; by tens of seconds, more than 20 s
+	// The eight rests are 1.5 s and four more seconds; if they grew to tens of
+	// seconds, more than 20 s.
+	p.at(12, func() {
 		if p.pause == nil {
 			t.Error("not paused")
 		}
