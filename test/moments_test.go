@@ -31,6 +31,8 @@ type story struct {
 	young bool
 	// resting: the run waits for its next attempt.
 	resting bool
+	// told is the run that heard an operator's words.
+	told string
 	// calls are how many are right, where it is not two.
 	calls int
 	// db is where the row can be changed: the pool, or the transaction that keeps
@@ -133,9 +135,9 @@ func beforeClaim(t *testing.T, g ground) *story {
 // task that is to send cannot be given to anybody. The claim waits for the row
 // until the way is held, and the row for its hook's lock until it is kept.
 func betweenClaimAndSend(t *testing.T, g ground) *story {
-	temporal, phorge := newCable(t, g.TemporalAddress), scenario.NewPhorgeWorker(t, g.Phorge)
-	g.serve = g.Serve(t, changed(g.settings, "WAYBILL_TEMPORAL_ADDRESS", temporal.addr()))
-	s := &story{lane: g.lane, booth: newBooth(t), deaf: true, young: true, goOn: temporal.mend}
+	temporal, phorge := scenario.NewCable(t, g.TemporalAddress), scenario.NewPhorgeWorker(t, g.Phorge)
+	g.serve = g.Serve(t, changed(g.settings, "WAYBILL_TEMPORAL_ADDRESS", temporal.Addr()))
+	s := &story{lane: g.lane, booth: newBooth(t), deaf: true, young: true, goOn: temporal.Thaw}
 	s.booth.letGo()
 	s.hook = devstack.Hook{PHID: devstack.NewPHID("HWBH"), URI: s.booth.url("/")}
 	if !phorge.Lock(t, s.hook.PHID) {
@@ -150,7 +152,7 @@ func betweenClaimAndSend(t *testing.T, g ground) *story {
 	free := lockRow(t, s)
 	phorge.Unlock(t, s.hook.PHID)
 	awaitBlocked(t, s)
-	temporal.hold()
+	temporal.Freeze()
 	free()
 	scenario.Until(t, patience, "the row is claimed", func() bool { return row(t, s.Site, s.row.PHID).Modified > s.row.Modified })
 	return s
@@ -224,13 +226,13 @@ func duringRest(t *testing.T, g ground) *story {
 
 // databaseAway is a rest during which both databases are cut off.
 func databaseAway(t *testing.T, g ground) *story {
-	mariadb := newCable(t, g.MariaDB.Addr())
-	settings := changed(g.settings, "WAYBILL_HERALD_DSN", "root@tcp("+mariadb.addr()+")/"+g.Database("herald"))
-	settings["WAYBILL_DSN"] = "root@tcp(" + mariadb.addr() + ")/" + g.Ledger
+	mariadb := scenario.NewCable(t, g.MariaDB.Addr())
+	settings := changed(g.settings, "WAYBILL_HERALD_DSN", "root@tcp("+mariadb.Addr()+")/"+g.Database("herald"))
+	settings["WAYBILL_DSN"] = "root@tcp(" + mariadb.Addr() + ")/" + g.Ledger
 	g.serve = g.Serve(t, settings)
 	s := duringRest(t, g)
-	mariadb.sever()
-	s.deaf, s.goOn = true, mariadb.mend
+	mariadb.Gone()
+	s.deaf, s.goOn = true, mariadb.Accept
 	return s
 }
 
