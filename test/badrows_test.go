@@ -81,12 +81,12 @@ func TestBadRowsHurtNobody(t *testing.T) {
 			after[name] = l.badEnd(t, before[name], b)
 		})
 	}
-	looks := len(l.serve.Log.Lines())
 	var runs int
 	scenario.Until(t, patience, "visibility shows the workflows", func() bool {
 		runs = len(l.Executions(t, "request/"))
 		return runs > len(good)
 	})
+	looks := len(l.serve.Log.Lines())
 	scenario.Never(t, 6*time.Second, "hot loop: log lines or workflows for rows that were dealt with", func() bool {
 		return len(l.serve.Log.Lines()) > looks+3
 	})

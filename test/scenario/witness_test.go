@@ -115,10 +115,14 @@ func overlaps(w *scenario.Witness) (n int) {
 
 func TestTwoCallsAtOnceOverlap(t *testing.T) {
 	w := newWitness(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	ended := make(chan int)
 	for _, row := range []string{"row-1", "row-2"} {
-		go func() { ended <- post(t.Context(), w.URL(scenario.Slow, "hook-1"), row) }()
+		go func() { ended <- post(ctx, w.URL(scenario.Hang, "hook-1"), row) }()
 	}
+	scenario.Until(t, scenario.Patience, "both calls are under way", func() bool { return w.UnderWay() == 2 })
+	cancel()
 	<-ended
 	<-ended
 	if n := overlaps(w); n != 1 {
