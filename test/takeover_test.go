@@ -101,12 +101,12 @@ func TestACleanStopGivesHooksBack(t *testing.T) {
 	phorge := scenario.NewPhorgeWorker(t, l.Phorge)
 	last := queue(t, l.Site, h, l.object, never)
 	gate.AwaitCall(t)
-	var wrote time.Time
+	var answered time.Time // the last write comes after it
 	phorge.Between = func() {
 		l.serve.Signal(syscall.SIGTERM)
+		answered = time.Now()
 		gate.Answer(t, 200)
 		await(t, l.Site, last.PHID, "sent", "okay")
-		wrote = time.Now()
 	}
 	if turn := phorge.Turn(t, last.PHID); turn != scenario.Yielded {
 		t.Errorf("Phorge, which had found the row queued: %s", turn)
@@ -118,9 +118,8 @@ func TestACleanStopGivesHooksBack(t *testing.T) {
 	next := queue(t, l.Site, h, l.object, never)
 	gate.Open(200)
 	scenario.Until(t, patience, "Phorge gets the lock", func() bool { return phorge.Turn(t, next.PHID) == scenario.Called })
-	// A little less, because the write came before it was seen.
-	if held := time.Since(wrote); held < holdAfter-100*time.Millisecond {
-		t.Errorf("the lock was free %v after the last write, want %v at least", held, holdAfter)
+	if held := time.Since(answered); held < holdAfter {
+		t.Errorf("the lock was free %v after the last answer, want %v at least", held, holdAfter)
 	}
 	if code := l.serve.Wait(t, patience); code != 0 {
 		t.Errorf("a clean stop ended with %d", code)
