@@ -18,8 +18,9 @@ const (
 )
 
 // flooded is how long a call to a hanging receiver takes to give up. A healthy
-// row that waits behind one waits about as long.
-const flooded = 10 * time.Second
+// row that waits behind one waits about as long; half of it is far from that
+// and from what a busy machine needs.
+const flooded = 20 * time.Second
 
 // flood queues rows for hooks that hang and one that always fails, in one
 // statement for each: 10,000 rows are meant to be there first.
@@ -105,20 +106,17 @@ func (s *starving) show(t *testing.T, what string, h devstack.Hook) {
 func TestAFloodOfHangingHooksStarvesNobody(t *testing.T) {
 	s, _ := newStarving(t)
 	before := s.to.Calls()
+	begun := time.Now()
 	flood(t, s.Site, s.to)
 	s.awaitFlood(t, before)
 	s.show(t, "known as fast", s.known)
 	s.show(t, "never seen before", hook(t, s.Site, s.to.URL("/healthy")))
-	open := 0
-	for _, id := range s.Executions(t, "request/") {
-		if s.Open(t, id) {
-			open++
-		}
-	}
+	open := openAtOnce(t, s.Site)
 	t.Logf("%d request workflows are open beside %d queued rows", open, hanging*queued)
-	// One under way for each hook, and the sleepers of the rows that have failed.
-	if open > 3*hanging {
-		t.Errorf("%d request workflows are open: rows must stay rows", open)
+	// For each hook the one under way and the one being fed, a sleeper for each
+	// row that has failed by now, and as many again for the hook that refuses.
+	if most := hanging * (3 + int(time.Since(begun)/flooded)); open > most {
+		t.Errorf("%d request workflows are open, want %d at most: rows must stay rows", open, most)
 	}
 }
 

@@ -149,7 +149,10 @@ func waitingInTheQueue(t *testing.T, g ground) *story {
 func TestChangesUnderWayEndAsTheRowSays(t *testing.T) {
 	t.Parallel()
 	settings := patient(backoff.String())
-	settings["WAYBILL_HERALD_DELIVERY_TIMEOUT"] = "6s" // a lease of 13 s
+	// A write that waits for its row lasts longer than it takes to see it wait, to
+	// change the row and to commit. 5 s to start, 6 s for the exchange and 5 s for
+	// the write are a lease of 16 s.
+	settings["WAYBILL_HERALD_DELIVERY_TIMEOUT"], settings["WAYBILL_HERALD_WRITE_ALLOWANCE"] = "6s", "5s"
 	shared := newLane(t, settings)
 	places := moments()
 	places["waiting in the queue"] = moment{reach: waitingInTheQueue}
