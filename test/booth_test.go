@@ -72,7 +72,7 @@ func (b *booth) answer(w http.ResponseWriter, r *http.Request) {
 // signatureName is Phorge's header for it.
 const signatureName = "X-Phabricator-Webhook-Signature"
 
-// objectIn reads which object a document is about.
+// objectIn reads which object a document is about, empty when it says none.
 func objectIn(body []byte) string {
 	var document struct{ Object struct{ PHID string } }
 	_ = json.Unmarshal(body, &document)

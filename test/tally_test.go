@@ -1,7 +1,7 @@
 package acceptance
 
 import (
-	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,20 +16,22 @@ const slowness = 700 * time.Millisecond
 
 // tally is a set of receivers, one for each path, that notes when it was called
 // about which object. /slow takes its time, /fails refuses the first call about
-// an object, /refuses refuses all, /hangs does not answer; all others say 200.
+// an object, /refuses refuses all, /drags takes its time to do so, /hangs does
+// not answer; all others say 200.
 type tally struct {
 	server *httptest.Server
 	over   chan struct{}
 
 	mu    sync.Mutex
 	about map[string][]time.Time
+	first map[string]int // of all calls, which was the first about an object
 	calls int
-	// refused, when set, are the only objects that /refuses refuses.
+	// refused, when set, are the only objects that /refuses and /drags refuse.
 	refused []string
 }
 
 func newTally(t *testing.T) *tally {
-	c := &tally{about: map[string][]time.Time{}, over: make(chan struct{})}
+	c := &tally{about: map[string][]time.Time{}, first: map[string]int{}, over: make(chan struct{})}
 	c.server = httptest.NewServer(http.HandlerFunc(c.answer))
 	t.Cleanup(func() {
 		close(c.over)
@@ -56,7 +58,14 @@ func (c *tally) Calls() int {
 	return c.calls
 }
 
-// RefuseOnly makes /refuses refuse calls about these objects only.
+// Before is how many had come before the first one about an object.
+func (c *tally) Before(object string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first[object] - 1
+}
+
+// RefuseOnly makes /refuses and /drags refuse calls about these objects only.
 func (c *tally) RefuseOnly(objects []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,18 +83,24 @@ func (c *tally) note(object string) (nth int) {
 	defer c.mu.Unlock()
 	c.calls++
 	c.about[object] = append(c.about[object], time.Now())
+	if len(c.about[object]) == 1 {
+		c.first[object] = c.calls
+	}
 	return len(c.about[object])
 }
 
 func (c *tally) answer(w http.ResponseWriter, r *http.Request) {
-	var document struct{ Object struct{ PHID string } }
-	if err := json.NewDecoder(r.Body).Decode(&document); err != nil {
+	body, _ := io.ReadAll(r.Body)
+	object := objectIn(body)
+	if object == "" {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	object := document.Object.PHID
 	nth := c.note(object)
 	switch {
+	case r.URL.Path == "/drags" && c.refuses(object):
+		c.hold(r, time.After(slowness))
+		w.WriteHeader(http.StatusInternalServerError)
 	case (r.URL.Path == "/refuses" && c.refuses(object)) || (r.URL.Path == "/fails" && nth == 1):
 		w.WriteHeader(http.StatusInternalServerError)
 	case r.URL.Path == "/slow":
