@@ -3,7 +3,9 @@ package acceptance
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,8 +54,9 @@ func TestAHundredKillsLoseAndDoubleNothing(t *testing.T) {
 	if n := len(y.fleet.Faults()); n != kills {
 		t.Errorf("%d kills, want %d", n, kills)
 	}
-	// Each kill can leave one call for each hook, and most leave none or one.
-	if v.Unknown > kills*16/processes {
+	// A kill leaves one call at most for each hook that its process has; chosen by
+	// chance, that is a fair part of them on average, and most hooks are idle.
+	if v.Unknown > kills*len(y.load.Hooks())/processes {
 		t.Errorf("%d unknown outcomes of %d kills", v.Unknown, kills)
 	}
 }
@@ -63,52 +66,68 @@ func TestAHundredKillsLoseAndDoubleNothing(t *testing.T) {
 type phorges struct {
 	mu    sync.Mutex
 	turns map[scenario.Turn]int
-	stop  chan struct{}
+	// taken are the rows that one of them is at: a task of Phorge's queue is
+	// leased to one worker at a time.
+	taken map[string]bool
 	ended sync.WaitGroup
+	// end lets them finish what they do.
+	end func()
 }
 
-// startPhorges starts n of them.
+// startPhorges starts n of them, which work until end or the test's end.
 func startPhorges(t *testing.T, y yard, n int) *phorges {
 	t.Helper()
-	p := &phorges{turns: map[scenario.Turn]int{}, stop: make(chan struct{})}
+	stop := make(chan struct{})
+	p := &phorges{turns: map[scenario.Turn]int{}, taken: map[string]bool{}}
+	p.end = sync.OnceFunc(func() { close(stop); p.ended.Wait() })
 	for range n {
 		worker := scenario.NewPhorgeWorker(t, y.Phorge)
-		p.ended.Go(func() { p.work(t, y, worker) })
+		p.ended.Go(func() { p.work(t, y, worker, stop) })
 	}
+	t.Cleanup(p.end)
 	return p
 }
 
-func (p *phorges) work(t *testing.T, y yard, worker *scenario.PhorgeWorker) {
+func (p *phorges) work(t *testing.T, y yard, worker *scenario.PhorgeWorker, stop <-chan struct{}) {
 	round := time.NewTicker(50 * time.Millisecond)
 	defer round.Stop()
 	for {
 		select {
-		case <-p.stop:
+		case <-stop:
 			return
 		case <-round.C:
 		}
 		for phid, row := range y.load.Found(t) {
-			if row.Status != "queued" {
+			if row.Status != "queued" || !p.take(phid) {
 				continue
 			}
-			turn := worker.Turn(t, phid)
-			p.mu.Lock()
-			p.turns[turn]++
-			p.mu.Unlock()
+			p.give(phid, worker.Turn(t, phid))
 		}
 	}
 }
 
-// end lets them finish what they do.
-func (p *phorges) end() map[scenario.Turn]int {
-	close(p.stop)
-	p.ended.Wait()
-	return p.turns
+// take leases a row to one of them. false: another one has it.
+func (p *phorges) take(phid string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[phid] {
+		return false
+	}
+	p.taken[phid] = true
+	return true
+}
+
+func (p *phorges) give(phid string, turn scenario.Turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.taken, phid)
+	p.turns[turn]++
 }
 
 // Phorge's own workers try every row all the time. A clean stop and a kill
 // under load give them hooks and rows; nothing is sent twice but what was in
-// flight at the kill, and what Phorge's saves overwrote is reported.
+// flight at the kill. Phorge's saves overwrite only what the killed process had
+// just finished, which nobody looks back at: no process may report any other.
 func TestBesidePhorgeOnlyRowsInFlightAtAKillRepeat(t *testing.T) {
 	const hooks = 6
 	y := newYard(t)
@@ -144,8 +163,17 @@ func TestBesidePhorgeOnlyRowsInFlightAtAKillRepeat(t *testing.T) {
 	more(scenario.ByWaybill)
 	stop()
 	y.load.AwaitDone(t, 2*patience)
-	t.Logf("Phorge's turns: %v", phorge.end())
+	phorge.end()
+	t.Logf("Phorge's turns: %v", phorge.turns)
 	v := y.judge(t, patience)
+	for _, p := range y.fleet.Processes() {
+		for _, line := range p.Log.Find("a finished request was overwritten") {
+			about := func(o string) bool { return strings.Contains(o, line.Text("request")) }
+			if !slices.ContainsFunc(v.Overwrites, about) {
+				t.Errorf("nobody overwrote what is reported: %v", line)
+			}
+		}
+	}
 	if len(v.Repeats) > hooks {
 		t.Errorf("%d repeats for one kill, of at most one row in flight for each of %d hooks", len(v.Repeats), hooks)
 	}
