@@ -70,3 +70,14 @@ func (c *Conductor) Played() string {
 	}
 	return fmt.Sprintf("seed %d: %s", c.Seed, strings.Join(words, ", "))
 }
+
+// pass lets time pass, where that is the point.
+func pass(t testing.TB, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -13,7 +12,7 @@ import (
 // Fault is something that was done to a process, or around it, and that may
 // leave the outcome of its calls unknown.
 type Fault struct {
-	Kind string // "SIGKILL", "SIGSTOP", or what a test calls it
+	Kind string // the signal
 	Who  string
 	// PID is the process it concerns, 0 for every one.
 	PID int
@@ -116,8 +115,7 @@ func (f *Fleet) Faults() []Fault {
 	return slices.Clone(f.faults)
 }
 
-// Note adds a fault that a test has made itself.
-func (f *Fleet) Note(fault Fault) {
+func (f *Fleet) note(fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = append(f.faults, fault)
@@ -148,37 +146,11 @@ func (m *Member) Stop(t testing.TB) int {
 	return m.Process().Stop(t)
 }
 
-// Kill ends the process like a crash.
+// Kill ends the present process like a crash and notes it as a fault.
 func (m *Member) Kill() {
-	m.during("SIGKILL", func() { m.Process().Kill() })
-}
-
-// Freeze stops the process in its tracks for a while.
-func (m *Member) Freeze(t testing.TB, d time.Duration) {
-	t.Helper()
-	m.during("SIGSTOP", func() {
-		p := m.Process()
-		p.Signal(syscall.SIGSTOP)
-		pass(t, d)
-		p.Signal(syscall.SIGCONT)
-	})
-}
-
-// during does something to the present process and notes it as a fault.
-func (m *Member) during(kind string, do func()) {
-	fault := Fault{Kind: kind, Who: m.name, PID: m.Process().PID(), From: m.fleet.now()}
-	do()
+	p := m.Process()
+	fault := Fault{Kind: "SIGKILL", Who: m.name, PID: p.PID(), From: m.fleet.now()}
+	p.Kill()
 	fault.To = m.fleet.now()
-	m.fleet.Note(fault)
-}
-
-// pass lets time pass, where that is the point.
-func pass(t testing.TB, d time.Duration) {
-	t.Helper()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-t.Context().Done():
-	}
+	m.fleet.note(fault)
 }

@@ -10,8 +10,8 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
 
-// A claim reads its version from the answer to its own UPDATE. The journal's
-// trigger must leave that alone.
+// A claim reads its version from the answer to its own UPDATE. The journal must
+// leave that alone: a trigger that inserts would not.
 func TestAJournalLeavesClaimsAlone(t *testing.T) {
 	p := stacktest.Phorge(t, "")
 	j := scenario.NewJournal(t, p)

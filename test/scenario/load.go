@@ -158,9 +158,10 @@ func (l *Load) Outstanding(t testing.TB) (n int) {
 // AwaitDone waits until none is outstanding and no call is under way.
 func (l *Load) AwaitDone(t testing.TB, within time.Duration) {
 	t.Helper()
-	n := 0
-	Until(t, within, func() string { return fmt.Sprintf("every row is at its end; %d are not", n) },
-		func() bool { n = l.Outstanding(t); return n == 0 })
+	n, calls := 0, 0
+	Until(t, within, func() string {
+		return fmt.Sprintf("every row is at its end; %d are not, %d calls are under way", n, calls)
+	}, func() bool { n, calls = l.Outstanding(t), l.witness.UnderWay(); return n+calls == 0 })
 }
 
 // Found reads all rows of the table.
