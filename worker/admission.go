@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,22 +11,57 @@ import (
 	"waybill/activities"
 )
 
-// unknownShare is the part of the room for slow and unknown receivers that those
-// known as slow leave free: a hook that is new must not wait behind any number
-// of hanging ones.
-const unknownShare = 4
+// Shares of a room. Those known as slow leave one place of unknownShare free: a
+// hook that is new must not wait behind any number of hanging ones. Retries take
+// one of retryShare: however many receivers fail, first tries find room.
+const (
+	unknownShare = 4
+	retryShare   = 2
+)
 
-// Reserve waits for room among the attempts of the hook's kind. The slow and
-// unknown kind has a bound of its own, so that hanging receivers leave room for
-// the others.
+// retriesInLine is how many retries of a hook may stand in line. Each waits in a
+// workflow task, of which there are only so many for all hooks; the others come
+// again later.
+const retriesInLine = 4
+
+var errLine = errors.New("enough retries of the hook stand in line")
+
+// rooms bound the attempts under way. The slow and unknown kind has a room of
+// its own, so that hanging receivers leave room for the others.
+type rooms struct {
+	fast, slow, knownSlow    *semaphore.Weighted
+	fastRetries, slowRetries *semaphore.Weighted
+}
+
+func newRooms(fast, slow int) rooms {
+	of := func(places int) *semaphore.Weighted { return semaphore.NewWeighted(int64(max(1, places))) }
+	return rooms{
+		fast: of(fast), fastRetries: of(fast / retryShare),
+		slow: of(slow), slowRetries: of(slow / retryShare), knownSlow: of(slow - max(1, slow/unknownShare)),
+	}
+}
+
+// Reserve waits for room among the attempts of the hook's kind.
 func (o *Ownership) Reserve(ctx context.Context, hookPHID string) (release func(), err error) {
+	return o.reserve(ctx, hookPHID, firstTry)
+}
+
+func (o *Ownership) reserve(ctx context.Context, hookPHID string, kind turn) (release func(), err error) {
 	fast, known := o.speed(hookPHID)
-	rooms := []*semaphore.Weighted{o.slow}
+	var wanted []*semaphore.Weighted
+	switch {
+	case fast && kind == retry:
+		wanted = append(wanted, o.rooms.fastRetries)
+	case kind == retry:
+		wanted = append(wanted, o.rooms.slowRetries)
+	}
 	switch {
 	case fast:
-		rooms = []*semaphore.Weighted{o.fast}
+		wanted = append(wanted, o.rooms.fast)
 	case known:
-		rooms = []*semaphore.Weighted{o.knownSlow, o.slow}
+		wanted = append(wanted, o.rooms.knownSlow, o.rooms.slow)
+	default:
+		wanted = append(wanted, o.rooms.slow)
 	}
 	var taken []*semaphore.Weighted
 	leave := func() {
@@ -33,7 +69,7 @@ func (o *Ownership) Reserve(ctx context.Context, hookPHID string) (release func(
 			room.Release(1)
 		}
 	}
-	for _, room := range rooms {
+	for _, room := range wanted {
 		if err := room.Acquire(ctx, 1); err != nil {
 			leave()
 			return nil, err
@@ -41,6 +77,27 @@ func (o *Ownership) Reserve(ctx context.Context, hookPHID string) (release func(
 		taken = append(taken, room)
 	}
 	return sync.OnceFunc(leave), nil
+}
+
+// reserveRetry waits for a retry's room, one retry of the hook at a time: those
+// of one hook may wake by the hundred, and each would hold a place while it waits
+// for the hook's slot.
+func (o *Ownership) reserveRetry(ctx context.Context, hookPHID string, s *slot) (release func(), err error) {
+	defer s.line.Add(-1)
+	if s.line.Add(1) > retriesInLine {
+		return nil, errLine
+	}
+	select {
+	case s.retrying <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	leave, err := o.reserve(ctx, hookPHID, retry)
+	if err != nil {
+		<-s.retrying
+		return nil, err
+	}
+	return sync.OnceFunc(func() { leave(); <-s.retrying }), nil
 }
 
 // speed says how the hook's receiver answered last.
@@ -64,8 +121,8 @@ func (o *Ownership) Admit(ctx context.Context, ref activities.Ref, again bool) (
 		within, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		var err error
-		if release, err = o.Reserve(within, ref.HookPHID); err != nil {
-			return nil, busy("All room for attempts to receivers of this kind is taken.")
+		if release, err = o.reserveRetry(within, ref.HookPHID, t.slot); err != nil {
+			return nil, busy("Another retry to this hook is under way, or all room for retries to receivers of this kind is taken.")
 		}
 	}
 	if !t.slot.enter(ctx, kind, patience) {

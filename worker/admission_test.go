@@ -153,6 +153,46 @@ func TestReceiversKnownAsSlowLeaveRoomForUnknownOnes(t *testing.T) {
 	}, hookA, hookB)
 }
 
+// Retries that wake together wait for their hook without room of their own, and
+// those of all hooks leave half of the room to first tries.
+func TestRetriesLeaveRoomForFirstTries(t *testing.T) {
+	owning(t, func(t *testing.T, o *Ownership) {
+		for _, hook := range []string{hookA, hookB, "PHID-HWBH-c"} {
+			admit(t, o, hook, false).Done(time.Millisecond)
+		}
+		holder, retried, begun := admit(t, o, hookA, false), make(chan *activities.Pass, 10), time.Now()
+		again := func(hook string) {
+			pass, _ := o.Admit(t.Context(), ref(hook), true)
+			retried <- pass
+		}
+		for range 5 {
+			go again(hookA)
+			go again(hookB)
+		}
+		synctest.Wait()
+		refused(t, o, hookA, true, activities.Busy)
+		if waited := time.Since(begun); waited > 0 {
+			t.Errorf("a retry waited %v behind a full line", waited)
+		}
+		first := reserve(t, o, "PHID-HWBH-c")
+		if waited := time.Since(begun); first == nil || waited > 0 {
+			t.Fatalf("a first try waited %v for room", waited)
+		}
+		first()
+		holder.Done(time.Millisecond)
+		for range 10 {
+			if pass := <-retried; pass != nil {
+				pass.Done(time.Millisecond)
+			}
+		}
+		for range 2 {
+			if reserve(t, o, hookA) == nil {
+				t.Error("room was lost")
+			}
+		}
+	}, hookA, hookB, "PHID-HWBH-c")
+}
+
 // A retry gives its room back with its slot, or when it does not get one.
 func TestRetriesGiveTheirRoomBack(t *testing.T) {
 	owning(t, func(t *testing.T, o *Ownership) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 
 	"waybill/activities"
 	"waybill/internal/herald"
@@ -82,12 +81,9 @@ type OwnershipConfig struct {
 // is the only one to call it. It admits one attempt at a time to a hook, and
 // loses all hooks at once with the session.
 type Ownership struct {
-	cfg  OwnershipConfig
-	fast *semaphore.Weighted
-	slow *semaphore.Weighted
-	// knownSlow bounds what receivers known as slow may take of the slow room.
-	knownSlow *semaphore.Weighted
-	wake      chan struct{}
+	cfg   OwnershipConfig
+	rooms rooms
+	wake  chan struct{}
 
 	mu      sync.Mutex
 	tenures map[string]*tenure
@@ -118,10 +114,8 @@ type tenure struct {
 func NewOwnership(cfg OwnershipConfig) *Ownership {
 	return &Ownership{
 		cfg: cfg, wake: make(chan struct{}, 1), problem: "the lock session is not open yet",
-		fast:      semaphore.NewWeighted(int64(cfg.MaxInFlight)),
-		slow:      semaphore.NewWeighted(int64(cfg.MaxSlow)),
-		knownSlow: semaphore.NewWeighted(int64(max(1, cfg.MaxSlow-max(1, cfg.MaxSlow/unknownShare)))),
-		tenures:   map[string]*tenure{}, slots: map[string]*slot{}, waits: map[string]time.Time{}, speeds: map[string]bool{},
+		rooms:   newRooms(cfg.MaxInFlight, cfg.MaxSlow),
+		tenures: map[string]*tenure{}, slots: map[string]*slot{}, waits: map[string]time.Time{}, speeds: map[string]bool{},
 	}
 }
 
@@ -207,7 +201,7 @@ func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
 		delete(o.waits, hook)
 	}
 	if o.slots[hook] == nil {
-		o.slots[hook] = &slot{}
+		o.slots[hook] = newSlot()
 	}
 	t.slot = o.slots[hook]
 	o.tenures[hook] = t

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,11 +18,17 @@ const (
 
 // slot admits one attempt at a time to a hook.
 type slot struct {
+	// retrying holds the one retry that has room, or waits for it.
+	retrying chan struct{}
+	line     atomic.Int32 // retries that wait for that
+
 	mu      sync.Mutex
 	busy    bool
 	last    turn
 	waiting [2][]chan struct{}
 }
+
+func newSlot() *slot { return &slot{retrying: make(chan struct{}, 1)} }
 
 // enter takes the slot, waiting at most patience. false: it stayed taken.
 func (s *slot) enter(ctx context.Context, t turn, patience time.Duration) bool {

@@ -143,6 +143,9 @@ func (r *request) afterClaim(c activities.ClaimResult) step {
 		s.end = Deferred
 	case activities.Leased, activities.Resting:
 		// Only this row has to wait; the run stays and shows for what.
+	case activities.Busy:
+		s.wait = r.longer(s.wait)
+		return r.unlessUnsent(s)
 	default:
 		return r.unlessUnsent(s)
 	}
@@ -164,7 +167,7 @@ func (r *request) unlessUnsent(s step) step {
 func (r *request) afterSend(s activities.SendResult) step {
 	next := step{wait: orShort(s.Wait), text: s.Reason}
 	if s.State != activities.Unsent {
-		r.unsent = 0
+		r.inVain = 0
 	}
 	switch s.State {
 	case activities.Recorded:
@@ -177,14 +180,20 @@ func (r *request) afterSend(s activities.SendResult) step {
 	case activities.Vanished:
 		next.end, next.text = Gone, "Phorge removed the request during the attempt."
 	case activities.Unsent:
-		// Longer each time: a system that is too busy to take up sends in time does
-		// not get over it by being asked more often.
-		next.wait = max(next.wait, min(next.wait<<r.unsent, longestUnsent))
-		r.unsent = min(r.unsent+1, 4)
+		next.wait = r.longer(next.wait)
 	case activities.Unknown, activities.Unwritten:
 		// Asking for the row again finds out: its lease says how long to wait.
 	}
 	return next
+}
+
+// longer is the rest after asking in vain, longer each time: a system that is
+// too busy to take up sends in time, or a hook whose retries stand in line, does
+// not get over it by being asked more often.
+func (r *request) longer(wait time.Duration) time.Duration {
+	wait = max(wait, min(wait<<r.inVain, longestInVain))
+	r.inVain = min(r.inVain+1, 4)
+	return wait
 }
 
 // orShort gives a wait to states that name none.

@@ -20,8 +20,9 @@ const (
 	// shortWait is the rest where a state names none: the hook's slot is taken,
 	// its owner is changing.
 	shortWait = 2 * time.Second
-	// longestUnsent is the longest rest after sends that nobody took up in time.
-	longestUnsent = 30 * time.Second
+	// longestInVain is the longest rest after sends that nobody took up in time,
+	// and after asking for a hook's slot in vain.
+	longestInVain = 30 * time.Second
 	// startWithin is how long a task may wait for the owner to pick it up. Not
 	// started means known unsent, and the lease counts on it (5 s of it).
 	startWithin = 5 * time.Second
@@ -46,7 +47,7 @@ func lane() *activities.Herald { return nil }
 type request struct {
 	in       RequestInput
 	attempts int
-	unsent   int // sends in a row that were not made
+	inVain   int // sends in a row that were not made, and claims that found no room
 	last     activities.ClaimState
 	now      bool // an operator asked for a retry at once, not acted on yet
 	retryNow workflow.ReceiveChannel

@@ -364,6 +364,32 @@ func TestCancelledRunIsNotContinued(t *testing.T) {
 	}
 }
 
+// A retry that finds no room in its hook's line comes again later and later: a
+// hook may have a hundred of them.
+func TestRetriesThatFindNoRoomComeLessOften(t *testing.T) {
+	s := newStage(t)
+	s.claims = claims(won)
+	for range 6 {
+		s.claims = append(s.claims, answer(activities.ClaimResult{State: activities.Busy}))
+	}
+	s.claims = append(s.claims, answer(won), answer(activities.ClaimResult{State: activities.Busy}), answer(won))
+	s.sends = sends(again, again, delivered)
+	if _, err := s.run(workflows.RequestInput{}); err != nil {
+		t.Fatal(err)
+	}
+	var got []time.Duration
+	for n := 2; n < 8; n++ {
+		got = append(got, s.gap(n))
+	}
+	got = append(got, s.gap(10))
+	want := []time.Duration{
+		2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second, 2 * time.Second,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("rested %v, want %v", got, want)
+	}
+}
+
 // Sends that nobody takes up in time are asked for less and less often, until
 // one is made.
 func TestSendsThatAreNotMadeAreAskedForLessOften(t *testing.T) {
