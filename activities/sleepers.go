@@ -11,6 +11,11 @@ import (
 // run costs some 25 KiB in the worker's cache and a timer in the server).
 const mostSleepers = 100
 
+// LongestInVain is the longest rest of a workflow whose attempt was not made: it
+// found no room, or nobody took up its send in time. The workflow rests longer
+// each time, up to this; only it knows how long.
+const LongestInVain = 30 * time.Second
+
 // sleepers are the requests of each hook that rest in open workflows, counted
 // in the process that owns the hook, which all of them ask. One keeps its place
 // from rest to rest, so those with a place do not change with every attempt.
@@ -83,7 +88,7 @@ func (h *Herald) afterClaim(in ClaimInput, res *ClaimResult) {
 	case Busy, Lost:
 		// A run that has sent nothing ends by itself.
 		if in.Attempt > 1 {
-			res.Crowded = h.crowded(in.Ref, res.Wait)
+			res.Crowded = h.crowded(in.Ref, max(res.Wait, LongestInVain))
 			return
 		}
 		h.sleepers.leave(in.Ref)
@@ -95,7 +100,9 @@ func (h *Herald) afterClaim(in ClaimInput, res *ClaimResult) {
 // afterSend is the same for a send.
 func (h *Herald) afterSend(in SendInput, res *SendResult) {
 	switch {
-	case res.State == Unsent, res.State == Unknown, res.Retry && (res.State == Recorded || res.State == Unwritten):
+	case res.State == Unsent:
+		res.Crowded = h.crowded(in.Ref, max(res.Wait, LongestInVain))
+	case res.State == Unknown, res.Retry && (res.State == Recorded || res.State == Unwritten):
 		res.Crowded = h.crowded(in.Ref, res.Wait)
 	default:
 		h.sleepers.leave(in.Ref)

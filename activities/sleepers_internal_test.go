@@ -161,3 +161,34 @@ func TestSleepersOfIdleHooksAreForgotten(t *testing.T) {
 		t.Errorf("%d hooks are remembered", n)
 	}
 }
+
+// A workflow that asks in vain rests longer than its answer says. Its place is
+// kept as long, or one more of its hook would rest for each that does.
+func TestAPlaceIsKeptAsLongAsItsWorkflowMayRest(t *testing.T) {
+	for name, end := range map[string]func(*Herald) bool{
+		"busy": func(h *Herald) bool {
+			res := ClaimResult{State: Busy}
+			h.afterClaim(ClaimInput{Ref: sleeper(1), Attempt: 2}, &res)
+			return res.Crowded
+		},
+		"unsent": func(h *Herald) bool {
+			res := SendResult{State: Unsent}
+			h.afterSend(SendInput{Ref: sleeper(1), Attempt: 2}, &res)
+			return res.Crowded
+		},
+	} {
+		now := time.Unix(1000, 0)
+		h := NewHerald(Config{Clock: func() time.Time { return now }, Rules: Rules{Lease: time.Minute}})
+		h.crowd(t, 1)
+		if end(h) {
+			t.Fatalf("%s: no place, and there is one", name)
+		}
+		now = now.Add(LongestInVain + h.sleepers.grace)
+		if !h.crowded(sleeper(2), time.Second) {
+			t.Errorf("%s: its place was given away while it may rest", name)
+		}
+		if now = now.Add(time.Nanosecond); h.crowded(sleeper(2), time.Second) {
+			t.Errorf("%s: its place is kept for one that does not come back", name)
+		}
+	}
+}

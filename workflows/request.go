@@ -191,7 +191,7 @@ func (r *request) afterSend(s activities.SendResult) step {
 // too busy to take up sends in time, or a hook whose retries stand in line, does
 // not get over it by being asked more often.
 func (r *request) longer(wait time.Duration) time.Duration {
-	wait = max(wait, min(wait<<r.inVain, longestInVain))
+	wait = max(wait, min(wait<<r.inVain, activities.LongestInVain))
 	r.inVain = min(r.inVain+1, 4)
 	return wait
 }

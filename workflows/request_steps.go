@@ -20,9 +20,6 @@ const (
 	// shortWait is the rest where a state names none: the hook's slot is taken,
 	// its owner is changing.
 	shortWait = 2 * time.Second
-	// longestInVain is the longest rest after sends that nobody took up in time,
-	// and after asking for a hook's slot in vain.
-	longestInVain = 30 * time.Second
 	// startWithin is how long a task may wait for the owner to pick it up. Not
 	// started means known unsent, and the lease counts on it (5 s of it).
 	startWithin = 5 * time.Second
