@@ -41,6 +41,9 @@ func (s *stack) depth(ctx context.Context, rows, hooks int) error {
 	if err := s.deliver(ctx, q, hooks); err != nil {
 		return err
 	}
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
 	if err := q.insert(ctx, rows); err != nil {
 		return err
 	}

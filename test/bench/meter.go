@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,6 +76,41 @@ func (m meter) since(ctx context.Context, before usage) (spent, error) {
 	s.statements = now.statements - before.statements - 1
 	s.reads = now.reads - before.reads - min(again.reads-now.reads, now.reads-before.reads)
 	return s, nil
+}
+
+// Bounds of settle: how long the servers are watched at a time, what they may
+// use of a core meanwhile, and how long that is waited for.
+const (
+	settleLook   = 250 * time.Millisecond
+	settledShare = 0.06
+	settleWithin = 20 * time.Second
+)
+
+// settle waits until both servers have done what was left over from before: a
+// workflow's visibility records are written after it is answered, and starting
+// a hundred hooks costs as much as a hundred deliveries.
+func (s *stack) settle(ctx context.Context) error {
+	pids := []int{child("mariadbd"), child("temporal")}
+	used := func() (t time.Duration) {
+		for _, pid := range pids {
+			t += cpuOf(pid)
+		}
+		return t
+	}
+	for end := s.now().Add(settleWithin); ; {
+		before := used()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settleLook):
+		}
+		if used()-before <= time.Duration(settledShare*float64(settleLook)) {
+			return nil
+		}
+		if s.now().After(end) {
+			return errors.New("the servers do not come to rest")
+		}
+	}
 }
 
 // share is CPU time as a share of one core.

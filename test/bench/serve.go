@@ -122,6 +122,9 @@ func (s *stack) serve(ctx context.Context, hooks int) (figure, error) {
 	if err := s.deliver(ctx, q, hooks); err != nil {
 		return figure{}, err
 	}
+	if err := s.settle(ctx); err != nil {
+		return figure{}, err
+	}
 	before := cpuOf(p.cmd.Process.Pid)
 	began := s.now()
 	if err := s.deliver(ctx, q, s.rows); err != nil {

@@ -36,6 +36,9 @@ func (s *stack) emptyWorkflows(ctx context.Context, hooks int) (float64, error) 
 		return 0, err
 	}
 	defer w.Stop()
+	if err := s.settle(ctx); err != nil {
+		return 0, err
+	}
 	return s.rate(min(hooks, atATime), func(int) error {
 		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: queue, EnableEagerStart: true}, "empty")
 		if err != nil {
