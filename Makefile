@@ -83,7 +83,7 @@ bench-depth: temporal mariadb build ## cost of a delivery up to 100,000 queued r
 	@go run ./test/bench -parts depth -depths 1000x10,10000x10,100000x10,10000x1,10000x100,10000x2000 $(BENCHFLAGS)
 
 .PHONY: bench-flood
-bench-flood: temporal mariadb build ## 100,000 queued rows, a tenth failing: memory and open workflows (about 40 minutes)
+bench-flood: temporal mariadb build ## 100,000 queued rows, a tenth failing: memory and open workflows (about 45 minutes)
 	@go run ./test/bench -parts flood -flood 100000 $(BENCHFLAGS)
 
 .PHONY: bench-packages

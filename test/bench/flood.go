@@ -13,17 +13,13 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// The flood: hooks that only deliver, hooks whose rows fail now and then, hooks
+// The flood: hooks that only deliver (sound), hooks whose rows fail now and then, hooks
 // whose rows all fail. A tenth of the rows fails and is tried for ever: half of
 // them on hooks of their own, half among the mixed hooks' good rows.
 const (
-	goodHooks, mixedHooks, badHooks = 20, 10, 10
-	floodHooks                      = goodHooks + mixedHooks + badHooks
-	sampleEvery                     = 2 * time.Second
-	// breakerOff: with the default ten failures stop a hook for five minutes,
-	// which is easier on everything; this is the worst case. More than any hook
-	// has failing rows, and no more, since claims count up to it.
-	breakerOff = "WAYBILL_HERALD_BREAKER_THRESHOLD=1000"
+	soundHooks, mixedHooks, badHooks = 20, 10, 10
+	floodHooks                       = soundHooks + mixedHooks + badHooks
+	sampleEvery                      = 2 * time.Second
 )
 
 // flooding is the i-th row of the flood.
@@ -31,13 +27,13 @@ func flooding(i int) row {
 	r := row{object: healthy, retry: "forever", status: "queued", result: "none"}
 	switch turn := i / 20; {
 	case i%20 == 0: // 5 %
-		r.hook, r.object = goodHooks+mixedHooks+turn%badHooks, failing
+		r.hook, r.object = soundHooks+mixedHooks+turn%badHooks, failing
 	case i%20 == 1: // 5 %
-		r.hook, r.object = goodHooks+turn%mixedHooks, failing
+		r.hook, r.object = soundHooks+turn%mixedHooks, failing
 	case i%20 < 8: // 30 %
-		r.hook = goodHooks + i%mixedHooks
+		r.hook = soundHooks + i%mixedHooks
 	default:
-		r.hook = i % goodHooks
+		r.hook = i % soundHooks
 	}
 	return r
 }
@@ -45,11 +41,38 @@ func flooding(i int) row {
 // seen is the most that was seen of each.
 type seen struct{ open, goroutines, memory float64 }
 
+// tide is one way to let the flood come.
+type tide struct {
+	name     string
+	settings []string
+	// sound: it is over when the hooks none of whose rows fail are through.
+	sound bool
+}
+
+func tides() []tide {
+	return []tide{
+		{name: "settings as they are: ten failures stop a hook for five minutes", sound: true},
+		// The worst case. More than any hook has failing rows, and no more, since
+		// claims count up to it.
+		{name: "breaker off", settings: []string{"WAYBILL_HERALD_BREAKER_THRESHOLD=1000"}},
+	}
+}
+
 // floods measures memory and open workflows while very many rows wait, a tenth
 // of which fail for ever.
 func (s *stack) floods(ctx context.Context) error {
-	fmt.Printf("%d rows over %d hooks (%d good, %d mixed, %d failing), a tenth fails for ever, breaker off; wanted serve below 200 MiB\n",
-		s.flood, floodHooks, goodHooks, mixedHooks, badHooks)
+	fmt.Printf("%d rows over %d hooks (%d sound, %d mixed, %d failing), a tenth fails for ever; wanted serve below 200 MiB\n",
+		s.flood, floodHooks, soundHooks, mixedHooks, badHooks)
+	for _, t := range tides() {
+		if err := s.floodOnce(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stack) floodOnce(ctx context.Context, t tide) error {
+	fmt.Println(t.name)
 	q, err := s.newQueue(ctx, floodHooks, 0)
 	if err != nil {
 		return err
@@ -63,33 +86,38 @@ func (s *stack) floods(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	p, err := s.launch(ctx, q, breakerOff)
+	p, err := s.launch(ctx, q, t.settings...)
 	if err != nil {
 		return err
 	}
 	began := s.now()
-	most, err := s.ride(ctx, q, p, c)
+	over := func() bool { return q.arrived.Load() >= int64(s.flood-s.flood/10) }
+	if t.sound {
+		over = func() bool { return q.sound.Load() >= int64(s.flood/20*12) }
+	}
+	most, err := s.ride(ctx, q, p, c, over)
 	if err != nil {
 		return err
 	}
+	took := s.now().Sub(began)
 	sent, err := q.count(ctx, "status = 'sent'")
 	if err != nil {
 		return err
 	}
 	highest, now := peak(p.cmd.Process.Pid)
-	fmt.Printf("after %v: %d of %d rows sent, %d calls taken, %d refused; open workflows %.0f at most, goroutines %.0f at most, serve %.0f MiB (VmHWM), %.0f now\n",
-		s.now().Sub(began).Round(time.Second), sent, s.flood, q.arrived.Load(), q.refused.Load(), most.open, most.goroutines, highest, now)
+	fmt.Printf("after %v: %d of %d rows sent, %d calls taken (%.0f/s), %d refused; open workflows %.0f at most, goroutines %.0f at most, serve %.0f MiB (VmHWM), %.0f now\n",
+		took.Round(time.Second), sent, s.flood, q.arrived.Load(), float64(q.arrived.Load())/took.Seconds(), q.refused.Load(),
+		most.open, most.goroutines, highest, now)
 	_, err = p.stop()
 	return err
 }
 
-// ride samples until all good rows are delivered.
-func (s *stack) ride(ctx context.Context, q *queue, p *process, c client.Client) (most seen, err error) {
-	good := int64(s.flood - s.flood/10)
+// ride samples until it is over.
+func (s *stack) ride(ctx context.Context, q *queue, p *process, c client.Client, over func() bool) (most seen, err error) {
 	deadline := s.now().Add(s.within)
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
-	for n := 0; q.arrived.Load() < good && s.now().Before(deadline); n++ {
+	for n := 0; !over() && s.now().Before(deadline); n++ {
 		select {
 		case <-ctx.Done():
 			return most, ctx.Err()
@@ -104,7 +132,7 @@ func (s *stack) ride(ctx context.Context, q *queue, p *process, c client.Client)
 		goroutines := p.metric(ctx, "go_goroutines")
 		_, now := peak(p.cmd.Process.Pid)
 		most = seen{max(most.open, float64(open.GetCount())), max(most.goroutines, goroutines), max(most.memory, now)}
-		if n%15 == 0 {
+		if n%30 == 0 {
 			fmt.Printf("  %7d taken, %6d refused, %5d workflows open, %5.0f goroutines, serve %.0f MiB\n",
 				q.arrived.Load(), q.refused.Load(), open.GetCount(), goroutines, now)
 		}

@@ -43,7 +43,7 @@ func main() {
 	flag.DurationVar(&o.window, "window", 30*time.Second, "how long an idle process is watched")
 	flag.IntVar(&o.terminal, "terminal", 300_000, "finished rows beside which the idle process polls")
 	flag.IntVar(&o.flood, "flood", 3_000, "queued rows of the flood, a tenth of which fail for ever")
-	flag.DurationVar(&o.within, "within", 75*time.Minute, "bound of the flood; what was reached by then is told")
+	flag.DurationVar(&o.within, "within", 40*time.Minute, "bound of each flood; what was reached by then is told")
 	flag.StringVar(&o.waybill, "waybill", "bin/waybill", "the program to measure")
 	flag.Parse()
 	if err := runAll(ctx, o, time.Now); err != nil {
