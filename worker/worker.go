@@ -20,8 +20,11 @@ import (
 // Sizes of polling. Eager start fails silently when pollers hold all slots for
 // workflow tasks, so there are many more slots than pollers (docs/performance.md).
 const (
-	workflowPollers = 8
-	ownerPollers    = 4
+	// leastPollers and mostPollers bound the polls open on each of the two queues
+	// of workflow tasks, that of runs in the cache and that of all others (ADR 0010).
+	leastPollers = 4
+	mostPollers  = 16
+	ownerPollers = 4
 	// cachedRuns bounds the memory of sleeping workflows, some 25 KiB each.
 	cachedRuns = 1000
 )
@@ -46,9 +49,11 @@ type Workers struct {
 
 // New registers everything with two workers that do not run yet.
 func New(o Options, h *activities.Herald) *Workers {
-	slots := workflowPollers + 2*(o.MaxInFlight+o.MaxSlow)
+	slots := 2*mostPollers + 2*(o.MaxInFlight+o.MaxSlow)
 	shared := sdk.New(o.Client, o.Shared, sdk.Options{
-		MaxConcurrentWorkflowTaskPollers:       workflowPollers,
+		WorkflowTaskPollerBehavior: sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{
+			InitialNumberOfPollers: leastPollers, MinimumNumberOfPollers: leastPollers, MaximumNumberOfPollers: mostPollers,
+		}),
 		MaxConcurrentWorkflowTaskExecutionSize: max(slots, 200),
 		WorkerStopTimeout:                      o.Stop,
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -131,6 +132,9 @@ func (s *stack) ride(ctx context.Context, q *queue, p *process, c client.Client,
 		}
 		goroutines := p.metric(ctx, "go_goroutines")
 		_, now := peak(p.cmd.Process.Pid)
+		if now == 0 {
+			return most, errors.New("serve is gone")
+		}
 		most = seen{max(most.open, float64(open.GetCount())), max(most.goroutines, goroutines), max(most.memory, now)}
 		if n%30 == 0 {
 			fmt.Printf("  %7d taken, %6d refused, %5d workflows open, %5.0f goroutines, serve %.0f MiB\n",
