@@ -52,6 +52,7 @@ type DB struct {
 	told       map[string]bool
 	newHeads   map[string]floor // ids
 	newDue     map[string]floor // times of last calls
+	silence    looks
 	hooks      *hookList
 }
 

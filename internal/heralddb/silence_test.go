@@ -41,6 +41,34 @@ func TestSilenceCountsForTenMinutesOfTheDatabasesClock(t *testing.T) {
 	}
 }
 
+// After the first looks a row that was there all the time is read by every
+// sixtieth only, one that came within the last sixty by all of them.
+func TestLooksForSilenceReadWhatIsNewAndAllOfItNowAndThen(t *testing.T) {
+	const whole = 60
+	f := newFixture(t)
+	d := f.at(now)
+	old := f.insert(devstack.Row{Properties: silentWords})
+	for range whole {
+		f.silenced(d)
+	}
+	fail := func(r devstack.Row) {
+		f.Helper()
+		f.exec("UPDATE "+f.table()+" SET status = 'failed', dateModified = ? WHERE id = ?", now, r.ID)
+	}
+	young := f.insert(devstack.Row{Properties: silentWords})
+	fail(old)
+	fail(young)
+	seen := map[string]int{}
+	for range whole + 1 {
+		for _, phid := range f.silenced(d) {
+			seen[phid]++
+		}
+	}
+	if seen[old.PHID] != 1 || seen[young.PHID] != whole+1 {
+		t.Errorf("in %d looks the old row was seen %d times, the young one %d times", whole+1, seen[old.PHID], seen[young.PHID])
+	}
+}
+
 func TestOtherFailuresAreNoSilence(t *testing.T) {
 	f := newFixture(t)
 	for _, r := range []devstack.Row{
