@@ -101,12 +101,12 @@ func TestAnInstallationsErrorIsQuoted(t *testing.T) {
 // compared with its manual instead.
 func TestMySQLIsStartedItsOwnWay(t *testing.T) {
 	p := mariadbProgram{path: "/usr/sbin/mysqld"}
-	cmd, err := p.installCommand(t.Context(), "/data", "/scratch")
+	cmd, err := p.installCommand(t.Context(), "/of/data")
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := strings.Join(cmd.Args, " ")
-	for _, want := range []string{"--no-defaults --initialize-insecure", "--datadir=/data", "--tmpdir=/scratch", "--secure-file-priv=NULL"} {
+	for _, want := range []string{"--no-defaults --initialize-insecure", "--datadir=/of/data", "--tmpdir=/of/tmp", "--secure-file-priv=NULL"} {
 		if !strings.Contains(args, want) {
 			t.Errorf("%s is not in %s", want, args)
 		}

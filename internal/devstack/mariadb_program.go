@@ -116,7 +116,7 @@ func (p mariadbProgram) install(ctx context.Context, cfg MariaDBConfig) error {
 		return diskError(err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }() // gone already when all went well
-	cmd, err := p.installCommand(ctx, fresh, scratchDir(cfg.Dir))
+	cmd, err := p.installCommand(ctx, fresh)
 	if err != nil {
 		return err
 	}
@@ -152,9 +152,15 @@ func complaints(out string) string {
 	return b.String()
 }
 
-func (p mariadbProgram) installCommand(ctx context.Context, data, scratch string) (*exec.Cmd, error) {
+// installCommand fills an empty directory beside the scratch one. MariaDB's
+// script splits its arguments at spaces, so it works in the directory and sees
+// no name of it; the server it starts goes to its data first and finds the
+// scratch directory from there.
+func (p mariadbProgram) installCommand(ctx context.Context, data string) (*exec.Cmd, error) {
 	if !p.mariadb {
-		args := append([]string{"--no-defaults", "--initialize-insecure", "--datadir=" + data, "--tmpdir=" + scratch}, p.extraArguments(false)...)
+		args := append([]string{
+			"--no-defaults", "--initialize-insecure", "--datadir=" + data, "--tmpdir=" + scratchDir(filepath.Dir(data)),
+		}, p.extraArguments(false)...)
 		return exec.CommandContext(ctx, p.path, args...), nil
 	}
 	script := findProgram("mariadb-install-db", "mysql_install_db")
@@ -165,11 +171,13 @@ func (p mariadbProgram) installCommand(ctx context.Context, data, scratch string
 	if err != nil {
 		return nil, err
 	}
-	return exec.CommandContext(ctx, script,
-		"--no-defaults", "--datadir="+data, "--tmpdir="+scratch, "--user="+who.Username,
+	cmd := exec.CommandContext(ctx, script,
+		"--no-defaults", "--datadir=.", "--tmpdir="+scratchDir(".."), "--user="+who.Username,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
 		// The redo log keeps the size it is created with; 96 MB is the default.
-		"--innodb-log-file-size=16M", noSync[0], noSync[1]), nil
+		"--innodb-log-file-size=16M", noSync[0], noSync[1])
+	cmd.Dir = data
+	return cmd, nil
 }
 
 // noSync stops MariaDB from waiting for the disk: 29 waits instead of 961 in an

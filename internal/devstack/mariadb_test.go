@@ -282,3 +282,10 @@ func TestDSNNamesTheDatabase(t *testing.T) {
 		t.Error("Root is not the DSN without a database")
 	}
 }
+
+func TestMariaDBWorksInAFolderWithASpaceInItsName(t *testing.T) {
+	m := startMariaDB(t, devstack.MariaDBConfig{Dir: filepath.Join(t.TempDir(), "a folder", "of mine")})
+	if n := number(t, stacktest.Open(t, m, ""), "SELECT 1"); n != 1 {
+		t.Errorf("read %d, want 1", n)
+	}
+}
