@@ -127,6 +127,9 @@ func (s *demoStack) fill(ctx context.Context) error {
 func (s *demoStack) show(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := devstack.KeepLog(serveLog()); err != nil {
+		return err
+	}
 	log, err := os.OpenFile(serveLog(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -26,10 +27,11 @@ type MariaDBConfig struct {
 	// Dir holds everything: data in Dir/mysql (kept between runs), socket, pid
 	// file, lock file and log. Required; created when missing.
 	Dir string
-	// Port on 127.0.0.1; 0 chooses a free one.
+	// Port on 127.0.0.1; 0 takes that of the last start in Dir, or a free one
+	// where that is taken.
 	Port int
 	// Log receives a line per step; nil for silence. The server's own output
-	// goes to Dir/mariadb.log.
+	// goes to Dir/mariadb.log; that of the run before is in Dir/mariadb.log.1.
 	Log io.Writer
 	// Ephemeral gives up durability at a power cut for speed: nothing waits
 	// for the disk. A killed server still loses nothing.
@@ -83,8 +85,12 @@ func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
 	return m, nil
 }
 
-// prepare makes the data directory and finds a place for the socket.
+// prepare makes the data directory, keeps the last run's log and finds a place
+// for the socket.
 func (m *MariaDB) prepare(ctx context.Context) error {
+	if err := KeepLog(m.LogFile()); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(scratchDir(m.cfg.Dir), 0o700); err != nil {
 		return diskError(err)
 	}
@@ -129,6 +135,7 @@ func (m *MariaDB) launch(ctx context.Context) error {
 		}
 		if err == nil {
 			fmt.Fprintf(m.cfg.Log, "%s ready on %s\n", m.server.name(), m.Addr())
+			m.rememberPort()
 			return nil
 		}
 		if m.cfg.Port != 0 || try == startTries || !errors.Is(err, ErrPortInUse) {
@@ -145,10 +152,28 @@ func (m *MariaDB) choosePort(ctx context.Context) (err error) {
 		m.port = m.cfg.Port
 	}
 	if m.port == 0 {
-		m.port, err = freePort(ctx)
+		m.port, err = m.lastPort(ctx)
 		return err
 	}
 	return checkPort(ctx, m.port, m.server.name())
+}
+
+func (m *MariaDB) portFile() string { return filepath.Join(m.cfg.Dir, "mariadb.port") }
+
+// lastPort is the port of the last start in the directory, where it is free
+// still: what has been told the address then finds the server there again.
+func (m *MariaDB) lastPort(ctx context.Context) (int, error) {
+	text, _ := os.ReadFile(m.portFile())
+	port, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && port > 0 && checkPort(ctx, port, m.server.name()) == nil {
+		return port, nil
+	}
+	return freePort(ctx)
+}
+
+// rememberPort is a courtesy to the next start: its failure costs nothing else.
+func (m *MariaDB) rememberPort() {
+	_ = os.WriteFile(m.portFile(), []byte(strconv.Itoa(m.port)+"\n"), 0o600)
 }
 
 func (m *MariaDB) run(ctx context.Context) error {

@@ -289,3 +289,38 @@ func TestMariaDBWorksInAFolderWithASpaceInItsName(t *testing.T) {
 		t.Errorf("read %d, want 1", n)
 	}
 }
+
+// What a killed run has left must outlast the next start, and a terminal that
+// knows the last run's addresses must still be right.
+func TestMariaDBStartsAgainOnItsLastPortAndKeepsTheLastLog(t *testing.T) {
+	cfg := devstack.MariaDBConfig{Dir: t.TempDir(), Ephemeral: true}
+	first := startMariaDB(t, cfg)
+	addr := first.Addr()
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last, err := os.ReadFile(first.LogFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	second := startMariaDB(t, cfg)
+	if second.Addr() != addr {
+		t.Errorf("is on %s, was on %s", second.Addr(), addr)
+	}
+	if kept, err := os.ReadFile(first.LogFile() + ".1"); err != nil || !bytes.Equal(kept, last) {
+		t.Errorf("%v, kept %q, want %q", err, kept, last)
+	}
+	if err := second.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if third := startMariaDB(t, cfg); third.Addr() == addr {
+		t.Errorf("is on %s, which is taken", addr)
+	}
+}

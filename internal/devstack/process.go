@@ -2,6 +2,7 @@ package devstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ type command struct {
 	path    string
 	args    []string
 	dir     string
-	logFile string   // truncated at every start
+	logFile string   // truncated at every start; KeepLog is the caller's
 	env     []string // name=value, besides what this process has
 }
 
@@ -65,6 +66,15 @@ func (c command) start() (*process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// KeepLog moves the log of the run before to `<path>.1`, one generation: what a
+// run that was killed has left must outlast the next start. No log is no error.
+func KeepLog(path string) error {
+	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("keep the last log: %w", err)
+	}
+	return nil
 }
 
 // exited reports whether the child has ended.

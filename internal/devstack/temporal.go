@@ -28,7 +28,7 @@ type TemporalConfig struct {
 	// DBFile is the SQLite file; empty for Dir/temporal.db.
 	DBFile string
 	// Log receives a line per step; nil for silence. The server's own output
-	// goes to Dir/temporal.log.
+	// goes to Dir/temporal.log; that of the run before is in Dir/temporal.log.1.
 	Log io.Writer
 	// LogLevel of the server: debug, info, warn, error, never; empty for warn.
 	LogLevel string
@@ -86,7 +86,11 @@ func StartTemporal(ctx context.Context, cfg TemporalConfig) (*Temporal, error) {
 		return nil, err
 	}
 	t := &Temporal{cfg: cfg, lock: lock}
-	if err := t.launch(ctx); err != nil {
+	// Once a run: further tries and restarts belong to it.
+	if err = KeepLog(t.LogFile()); err == nil {
+		err = t.launch(ctx)
+	}
+	if err != nil {
 		_ = lock.Close()
 		return nil, err
 	}
