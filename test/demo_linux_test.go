@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"waybill/internal/devstack"
@@ -28,7 +29,12 @@ func newDemo(t *testing.T) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &demo{dir: t.TempDir(), env: map[string]string{
+	// A name with a space, as folders of people have.
+	dir := filepath.Join(t.TempDir(), "a folder")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &demo{dir: dir, env: map[string]string{
 		"WAYBILL_TEMPORAL_BIN": bin, "WAYBILL_HERALD_RETRY_BACKOFF": "3s",
 		"WAYBILL_HERALD_BREAKER_THRESHOLD": "1000", // no rest for the hook that is broken
 		// A lease of 8 s: shorter ones are raised to what they must cover.
@@ -48,7 +54,23 @@ func newDemo(t *testing.T) *demo {
 // start runs it through a shell, which changes the folder and is gone then.
 func (d *demo) start(t *testing.T) *scenario.Process {
 	t.Helper()
-	return scenario.Start(t, "/bin/sh", d.env, "-c", `cd "$0" && exec "$1" dev`, d.dir, program.Path(t))
+	return d.shell(t, `exec "$1" dev`)
+}
+
+// shell runs a script in the demo's folder; $1 is the program.
+func (d *demo) shell(t *testing.T, script string) *scenario.Process {
+	t.Helper()
+	return scenario.Start(t, "/bin/sh", d.env, "-c", `cd "$0" && `+script, d.dir, program.Path(t))
+}
+
+// file reads a file of the demo's.
+func (d *demo) file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, ".waybill", name))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
 }
 
 func (d *demo) order(t *testing.T, args ...string) string {
@@ -88,16 +110,60 @@ func TestADemoIsDrivenFromAnotherTerminalAndRecoversFromAKill(t *testing.T) {
 	if said := d.order(t, "pause", "slow", "--reason", "lunch"); !strings.Contains(said, "slow is paused") {
 		t.Errorf("pause said %q", said)
 	}
-	d.order(t, "resume", "slow")
-
+	if said := d.order(t, "resume", "slow"); said != "slow is called again\n" {
+		t.Errorf("resume said %q", said)
+	}
+	settings := d.file(t, "env")
 	p.Kill()
 	p = d.start(t)
 	shows(t, p, "", "The last run was killed")
+	if now := d.file(t, "env"); now != settings {
+		t.Errorf("a terminal with the settings\n%sis stale, they are\n%s", settings, now)
+	}
+	if !strings.Contains(d.file(t, "serve.log.1"), "418") {
+		t.Error("the log of the run that was killed is gone")
+	}
+	d.file(t, "mariadb/mariadb.log.1")
+	d.file(t, "temporal/temporal.log.1")
 	shows(t, p, "", "  delivered   200 ")
 	if code := p.Stop(t); code != 0 || !strings.Contains(p.Out.String(), "Stopped. Data is kept") {
 		t.Errorf("ended with %d:\n%s", code, p.Out.Tail(20))
 	}
 	if _, err := os.Stat(filepath.Join(d.dir, ".waybill", "dev.sock")); err == nil {
 		t.Error("the socket is left behind")
+	}
+}
+
+// `waybill dev | head`: what is under way ends in order, and no socket is left
+// that would make the next start believe in a kill.
+func TestADemoWhoseOutputIsClosedStopsInOrder(t *testing.T) {
+	t.Parallel()
+	d := newDemo(t)
+	p := d.shell(t, `{ "$1" dev; echo $? >.waybill/code; } | head -n 24`)
+	p.Wait(t, 4*patience)
+	if code := d.file(t, "code"); code != "0\n" {
+		t.Errorf("ended with %s%s", code, p.Log.Tail(20))
+	}
+	if _, err := os.Stat(filepath.Join(d.dir, ".waybill", "dev.sock")); err == nil {
+		t.Error("the socket is left behind")
+	}
+}
+
+func TestADemoSaysFirstWhichServerHasEnded(t *testing.T) {
+	t.Parallel()
+	d := newDemo(t)
+	p := d.start(t)
+	shows(t, p, "", "  delivered   200             1")
+	pid, err := strconv.Atoi(strings.TrimSpace(d.file(t, "mariadb/mariadb.pid")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	code := p.Wait(t, 4*patience)
+	_, after, found := strings.Cut(p.Out.String(), "MariaDB has ended by itself")
+	if code != 1 || !found || !strings.Contains(after, "Stopping: ") {
+		t.Errorf("ended with %d:\n%s", code, p.Out.Tail(20))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -43,15 +44,18 @@ type demoStack struct {
 	bin      string // the temporal program
 }
 
-// runDev starts a complete system and shows what happens in it until ctx ends.
-// Everything it started ends with it, in order, also when a later part fails.
+// runDev starts a complete system and shows what happens in it until ctx ends or
+// nobody reads its output any more. Everything it started ends with it, in order, also when a later part fails.
 func runDev(ctx context.Context, p process) (err error) {
 	s := &demoStack{process: p}
 	if s.options, err = loadDevOptions(p.getenv); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer survivePipes()()
 	s.screen = devstack.NewScreen(devstack.ScreenConfig{
-		Out: p.stdout, Clock: p.now, Quiet: s.options.quiet, Color: colored(p),
+		Out: readOutput{p.stdout, cancel}, Clock: p.now, Quiet: s.options.quiet, Color: colored(p),
 		Hooks: func() []devstack.Hook { return s.demo.Hooks() },
 	})
 	defer func() { err = errors.Join(err, s.stop()) }()
@@ -169,17 +173,25 @@ func (s *demoStack) tick(ctx context.Context) {
 	}
 }
 
-// watchServers waits until one of the servers dies, or the demo ends.
+// watchServers waits until one of the servers dies, or the demo ends. It says
+// at once what has happened: the rest takes ten seconds to end.
 func (s *demoStack) watchServers(ctx context.Context) error {
+	var name, log string
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-s.mariadb.Exited():
-		return fmt.Errorf("MariaDB has ended by itself; its log is %s", s.mariadb.LogFile())
+		name, log = "MariaDB", s.mariadb.LogFile()
 	case <-s.temporal.Exited():
-		return fmt.Errorf("the Temporal server has ended by itself; its log is %s", s.temporal.LogFile())
+		name, log = "the Temporal server", s.temporal.LogFile()
 	}
+	err := fmt.Errorf("%s has ended by itself; its log is %s", name, log)
+	s.line("\n%s.", sentence(err.Error()))
+	return err
 }
+
+// sentence is an error's text as the beginning of a sentence.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 func serveLog() string { return filepath.Join(devDir, "serve.log") }
 
