@@ -63,6 +63,15 @@ func (d *demo) shell(t *testing.T, script string) *scenario.Process {
 	return scenario.Start(t, "/bin/sh", d.env, "-c", `cd "$0" && `+script, d.dir, program.Path(t))
 }
 
+// hooks runs `waybill hooks` as somebody does who has read the demo's settings.
+func (d *demo) hooks(t *testing.T, arguments string) {
+	t.Helper()
+	p := d.shell(t, `. .waybill/env && exec "$1" hooks `+arguments)
+	if code := p.Wait(t, patience); code != 0 {
+		t.Fatalf("hooks %s: %d: %s", arguments, code, p.Log.Tail(5))
+	}
+}
+
 // file reads a file of the demo's.
 func (d *demo) file(t *testing.T, name string) string {
 	t.Helper()
@@ -113,6 +122,12 @@ func TestADemoIsDrivenFromAnotherTerminalAndRecoversFromAKill(t *testing.T) {
 	if said := d.order(t, "resume", "slow"); said != "slow is called again\n" {
 		t.Errorf("resume said %q", said)
 	}
+	d.hooks(t, "pause --all")
+	if said := d.order(t, "resume", "slow"); !strings.Contains(said, "slow is still paused with all hooks") {
+		t.Errorf("resume under a pause of all hooks said %q", said)
+	}
+	d.hooks(t, "resume --all")
+
 	settings := d.file(t, "env")
 	p.Kill()
 	p = d.start(t)

@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"waybill/internal/devstack"
+	"waybill/internal/ledger"
 )
 
 // headerWithin bounds a caller of the control socket who says nothing.
@@ -105,7 +107,26 @@ func (s *demoStack) change(r *http.Request, name string, c hookChange) (string, 
 	if r.PathValue("order") == orderPause {
 		return name + " is paused; `waybill dev demo resume " + name + "` ends that", pauseHooks(r.Context(), j, c)
 	}
-	return name + " is called again", resumeHooks(r.Context(), j, c)
+	if err := resumeHooks(r.Context(), j, c); err != nil {
+		return "", err
+	}
+	return s.resumed(r.Context(), name, c.phids[0])
+}
+
+// resumed says how a hook stands after a resume: a pause of all hooks may hold
+// it still.
+func (s *demoStack) resumed(ctx context.Context, name, phid string) (said string, err error) {
+	j := s.job
+	j.stdout = io.Discard
+	err = withLedger(j, func(l *ledger.Ledger) error {
+		p, err := l.Paused(ctx, phid)
+		said = name + " is called again"
+		if p != nil {
+			said = name + " is still " + strings.TrimSuffix(standing(ctx, l, phid), ".")
+		}
+		return err
+	}, "")
+	return said, err
 }
 
 // breakHook makes the receiver fail for a hook: with a status, or by silence.
