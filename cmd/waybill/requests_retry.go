@@ -23,9 +23,6 @@ type retryView struct {
 	failure error // something went wrong, as opposed to: there was nothing to tell
 }
 
-// errNotTold ends a command whose lines have said already what is wrong.
-var errNotTold = errors.New("not every request could be told to retry; the lines above say why")
-
 // retryRequests tells the workflows of requests to end their rest.
 func retryRequests(ctx context.Context, j job, w retryWish) error {
 	t, err := openWithOrders(ctx, j)
@@ -162,7 +159,7 @@ func (o outlook) untold() string {
 		return "No workflow is open for it. " + text
 	}
 	text, _ := o.waits()
-	if o.row.State == heralddb.StateResting {
+	if o.row.State == heralddb.StateResting && o.until == 0 {
 		text = "Waybill starts one when its rest is over, from " + stamp(o.row.LastEpoch+o.backoff) + " on."
 	}
 	return "No workflow is open for it. " + text
@@ -190,5 +187,18 @@ func retried(w retryWish, views []retryView) error {
 	if untold == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d: %w", untold, len(views), errNotTold)
+	return notTold(untold, len(views))
+}
+
+// notTold ends a command whose lines have said already what is wrong.
+func notTold(untold, all int) error {
+	switch {
+	case all == 1:
+		return errors.New("the request was not told to retry; the line above says why")
+	case untold == all:
+		return fmt.Errorf("none of the %d requests was told to retry; the lines above say why", all)
+	case untold == 1:
+		return fmt.Errorf("1 of %d requests was not told to retry; the lines above say why", all)
+	}
+	return fmt.Errorf("%d of %d requests were not told to retry; the lines above say why", untold, all)
 }

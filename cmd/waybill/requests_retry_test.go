@@ -44,6 +44,55 @@ func TestOnlyRowsThatHaveFailedAreToldToRetry(t *testing.T) {
 	}
 }
 
+// Where no workflow is open, the answer names what keeps Waybill from starting
+// one: an open breaker before the row's own rest.
+func TestWithoutAWorkflowTheFirstObstacleIsNamed(t *testing.T) {
+	const now, backoff = 1000, 60
+	healthy := herald.Hook{URI: "http://127.0.0.1/x", HMACKey: []byte("k"), Status: "enabled"}
+	rests := heralddb.Listed{State: heralddb.StateResting, Now: now, Request: herald.Request{LastEpoch: now - 10, Properties: []byte(`{}`)}}
+	for name, tt := range map[string]struct {
+		o    outlook
+		want string
+	}{
+		"rest":            {outlook{row: rests, hook: &healthy, owner: "o"}, "when its rest is over, from " + stamp(now+50)},
+		"breaker, longer": {outlook{row: rests, hook: &healthy, owner: "o", until: now + 90}, "the breaker, which is open until " + stamp(now+90)},
+		"breaker, less":   {outlook{row: rests, hook: &healthy, owner: "o", until: now + 9}, "the breaker, which is open until " + stamp(now+9)},
+		"paused":          {outlook{row: rests, hook: &healthy, pause: &pauseView{Kind: hookPaused, By: "ada"}, until: now + 9}, "paused by ada"},
+	} {
+		tt.o.backoff = backoff
+		if got := tt.o.untold(); !strings.Contains(got, tt.want) || !strings.HasPrefix(got, "No workflow is open for it. ") {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// What ends the command is right for one request and for several.
+func TestRequestsThatWereNotToldAreCounted(t *testing.T) {
+	told, untold := retryView{Told: true}, retryView{}
+	gone := retryView{failure: herald.ErrGone}
+	for _, tt := range []struct {
+		hook  string
+		views []retryView
+		want  string // empty: no failure
+	}{
+		{"", []retryView{told}, ""},
+		{"", []retryView{untold}, "the request was not told to retry; the line above says why"},
+		{"", []retryView{untold, gone}, "none of the 2 requests was told to retry; the lines above say why"},
+		{"", []retryView{told, untold, gone}, "2 of 3 requests were not told to retry; the lines above say why"},
+		{"", []retryView{told, untold, told}, "1 of 3 requests was not told to retry; the lines above say why"},
+		{"h", []retryView{told, untold}, ""},
+		{"h", []retryView{gone}, "the request was not told to retry; the line above says why"},
+	} {
+		got := ""
+		if err := retried(retryWish{hook: tt.hook}, tt.views); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.views, got, tt.want)
+		}
+	}
+}
+
 // A Temporal that goes away in the middle of a thousand requests costs two
 // signals, not a thousand; one that answers, even with a refusal, goes on.
 func TestRetryEndsAfterTwoSignalsWithoutAnAnswer(t *testing.T) {
