@@ -33,8 +33,13 @@ func run(ctx context.Context, args []string, p process) int { return runWith(ctx
 // runWith is run with other work behind the commands.
 func runWith(ctx context.Context, args []string, p process, w work) int {
 	root := rootCommand(p, w)
+	help := &watched{to: p.stdout}
+	root.SetOut(help)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = failed(help.err)
+	}
 	var broken *workError
 	switch {
 	case err == nil:
@@ -49,6 +54,21 @@ func runWith(ctx context.Context, args []string, p process, w work) int {
 		say(p.stderr, "Try `waybill help`.")
 	}
 	return exitUsage
+}
+
+// watched is the output for help. Its error is kept, because cobra prints it and
+// calls the command a success.
+type watched struct {
+	to  io.Writer
+	err error // the first
+}
+
+func (w *watched) Write(text []byte) (int, error) {
+	n, err := w.to.Write(text)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // workError marks an error of a command's work, as opposed to one of its
@@ -98,11 +118,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // completionCommand is ours
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(w.commands(p)...)
-	root.AddCommand(configCommand(p), healthcheckCommand(p), versionCommand(p), completionCommand(), environmentTopic())
+	root.AddCommand(configCommand(p), healthcheckCommand(p), versionCommand(), completionCommand(), environmentTopic())
 	return root
 }
 

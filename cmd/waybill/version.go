@@ -11,13 +11,13 @@ import (
 const unversioned = "dev"
 
 // versionCommand builds `waybill version`.
-func versionCommand(p process) *cobra.Command {
+func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		Run: func(*cobra.Command, []string) {
-			say(p.stdout, "waybill %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		Run: func(c *cobra.Command, _ []string) {
+			say(c.OutOrStdout(), "waybill %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }
