@@ -128,7 +128,7 @@ func (p *requestPage) write(w io.Writer) error {
 	if p.Last != nil {
 		text.line("Last result", p.lastText())
 	}
-	text.line("Created", fmt.Sprintf("%s, %s ago", orDash(fmt.Sprint(p.Created)), p.ageText()))
+	text.line("Created", p.createdText())
 	text.line("After a failure", map[string]string{"forever": "tried again, without end", "never": "not tried again"}[p.Retry])
 	text.line("Flags", p.flags())
 	text.line("Transactions", strings.Join(p.Transactions, " "))
@@ -140,6 +140,13 @@ func (p *requestPage) write(w io.Writer) error {
 		return err
 	}
 	return p.Workflow.write(w)
+}
+
+func (p *requestPage) createdText() string {
+	if p.Created == nil {
+		return "-"
+	}
+	return p.Created.String() + ", " + p.ageText() + " ago"
 }
 
 func (p *requestPage) flags() string {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -146,5 +147,19 @@ func TestPropertiesAreReadKeyByKey(t *testing.T) {
 	}
 	if p := knownProperties([]byte(`{"errorType":"hook","errorCode":"uri","transactionPHIDs":"x"}`)); p.Code.String() != "uri" {
 		t.Errorf("a name as code: %+v", p)
+	}
+}
+
+// A row without a moment of its making has no age either.
+func TestARowDatedZeroHasNoAge(t *testing.T) {
+	for created, want := range map[int64]string{0: "-", 990: "1970-01-01T00:16:30Z, 10s ago"} {
+		p := &requestPage{requestView: requestView{Created: at(created), now: 1000}}
+		var out strings.Builder
+		if err := p.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`(?m)^Created +` + regexp.QuoteMeta(want) + `$`).MatchString(out.String()) {
+			t.Errorf("%d: want %q in\n%s", created, want, out.String())
+		}
 	}
 }
