@@ -83,8 +83,12 @@ func Unknown(environ []string) []string {
 	return slices.Compact(warnings)
 }
 
+// temporalProgram is read by `waybill dev`, the Makefile and the tests, and is no
+// setting of Waybill's own.
+const temporalProgram = "WAYBILL_TEMPORAL_BIN"
+
 func known(name string) bool {
-	return slices.ContainsFunc(variables, func(v variable) bool { return v.name == name })
+	return name == temporalProgram || slices.ContainsFunc(variables, func(v variable) bool { return v.name == name })
 }
 
 // nearest is the known name with the fewest edits, or none when even that one

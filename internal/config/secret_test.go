@@ -97,6 +97,9 @@ func TestUnknownNamesAreGuessed(t *testing.T) {
 			t.Errorf("%s is unknown: %q", v.name, warnings)
 		}
 	}
+	if warnings := Unknown([]string{"WAYBILL_TEMPORAL_BIN=x"}); warnings != nil {
+		t.Errorf("what `waybill dev` reads is unknown: %q", warnings)
+	}
 }
 
 func TestEdits(t *testing.T) {
