@@ -79,13 +79,13 @@ func resumeHooks(ctx context.Context, j job, c hookChange) error {
 }
 
 func withLedger(j job, do func(*ledger.Ledger) error, done string) error {
-	l, err := ledger.Open(j.config.Ledger.Driver().FormatDSN())
+	l, err := ledger.Open(soon(j.config.Ledger))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = l.Close() }()
 	if err := do(l); err != nil {
-		return own(j.config, err)
+		return ownWrite(j.config, err)
 	}
 	say(j.stdout, "%s", done)
 	return nil
@@ -119,7 +119,7 @@ func changeHooks(ctx context.Context, j job, phids []string, c change) error {
 			err = t.ordered(ctx, phid)
 		}
 		if err == nil {
-			err = t.own(c.write(t.ledger, phid))
+			err = ownWrite(t.config, c.write(t.ledger, phid))
 		}
 		if err != nil {
 			failures = append(failures, err)
