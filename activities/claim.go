@@ -9,14 +9,9 @@ import (
 	"waybill/internal/herald"
 )
 
-// Waits for clocks that are wrong. longestWait bounds what is asked of a
-// workflow, because the clock that made a wait long may be put right meanwhile.
-// A claim dated farFuture ahead was made by no clock that will be: nothing can
-// be waited for, and nobody but an operator can help.
-const (
-	longestWait = 10 * time.Minute
-	farFuture   = 24 * time.Hour
-)
+// longestWait bounds what is asked of a workflow while clocks are wrong: the one
+// that made a wait long may be put right meanwhile.
+const longestWait = 10 * time.Minute
 
 // putBack is how far a row may lie ahead of the database's clock by rule: each
 // write moves its version by one at least, however many there are in a second.
@@ -103,7 +98,7 @@ func (h *Herald) leased(s herald.Snapshot, since time.Time) ClaimResult {
 		wait = max(wait, ahead+h.Rules.Lease)
 	}
 	switch {
-	case ahead+h.Rules.Lease > farFuture:
+	case ahead+h.Rules.Lease > herald.FarFuture:
 		return h.untouched(r, "The row's dateModified lies more than a day in the future.")
 	case wait <= 0:
 		return ClaimResult{}

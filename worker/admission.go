@@ -48,20 +48,15 @@ func (o *Ownership) Reserve(ctx context.Context, hookPHID string) (release func(
 
 func (o *Ownership) reserve(ctx context.Context, hookPHID string, kind turn) (release func(), err error) {
 	fast, known := o.speed(hookPHID)
-	var wanted []*semaphore.Weighted
-	switch {
-	case fast && kind == retry:
-		wanted = append(wanted, o.rooms.fastRetries)
-	case kind == retry:
-		wanted = append(wanted, o.rooms.slowRetries)
-	}
+	retries, wanted := o.rooms.slowRetries, []*semaphore.Weighted{o.rooms.slow}
 	switch {
 	case fast:
-		wanted = append(wanted, o.rooms.fast)
+		retries, wanted = o.rooms.fastRetries, []*semaphore.Weighted{o.rooms.fast}
 	case known:
-		wanted = append(wanted, o.rooms.knownSlow, o.rooms.slow)
-	default:
-		wanted = append(wanted, o.rooms.slow)
+		wanted = []*semaphore.Weighted{o.rooms.knownSlow, o.rooms.slow}
+	}
+	if kind == retry {
+		wanted = append([]*semaphore.Weighted{retries}, wanted...)
 	}
 	var taken []*semaphore.Weighted
 	leave := func() {

@@ -45,7 +45,8 @@ type demoStack struct {
 }
 
 // runDev starts a complete system and shows what happens in it until ctx ends or
-// nobody reads its output any more. Everything it started ends with it, in order, also when a later part fails.
+// nobody reads its output any more. Everything it started ends with it, in order,
+// also when a later part fails.
 func runDev(ctx context.Context, p process) (err error) {
 	s := &demoStack{process: p}
 	if s.options, err = loadDevOptions(p.getenv); err != nil {

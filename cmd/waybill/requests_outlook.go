@@ -73,9 +73,6 @@ func (o outlook) stuck() string {
 	return ""
 }
 
-// farFuture is how far ahead a row may be dated and still be waited for.
-const farFuture = 24 * 3600
-
 // farAhead says that the row is dated where no clock will come: Waybill never
 // takes up a claim or a failure from there (activities/claim.go, the statements
 // of heralddb). Phorge's own worker looks at no dates.
@@ -83,8 +80,9 @@ func farAhead(r heralddb.Listed, lease int64) bool {
 	if r.Status != herald.StatusQueued {
 		return false
 	}
-	failed := r.LastResult == herald.ResultFail && r.LastEpoch > r.Now+farFuture
-	return failed || (r.Claimed() && r.Modified+lease > r.Now+farFuture)
+	end := r.Now + seconds(herald.FarFuture)
+	failed := r.LastResult == herald.ResultFail && r.LastEpoch > end
+	return failed || (r.Claimed() && r.Modified+lease > end)
 }
 
 // waits speaks of rows that are sent sooner or later.

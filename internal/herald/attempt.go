@@ -57,6 +57,12 @@ type Snapshot struct {
 	Now int64
 }
 
+// FarFuture is how far ahead of the database's clock a claim or a failure may be
+// dated and still be waited for. What lies further ahead was written by no clock
+// that will be right again, and only an operator can help. The statements of
+// heralddb have it in seconds.
+const FarFuture = 24 * time.Hour
+
 // BreakerWait is how long the breaker keeps the hook's requests back: until the
 // failure in evidence slides out of the window, whose first second is included.
 // 0: it is closed.
