@@ -229,6 +229,8 @@ func (h hookView) lastText() string {
 
 func writeHooks(w io.Writer, hooks []hookView) error {
 	t := newTable(w, "HOOK", "NAME", "STATE", "QUEUED", "OLDEST", "IN FLIGHT", "LAST RESULT", "BREAKER", "OWNER")
+	// An open breaker is a state too.
+	t.spare = []string{"BREAKER", "OWNER", "IN FLIGHT", "OLDEST", "LAST RESULT"}
 	for _, h := range hooks {
 		t.add(h.PHID, h.Name, h.stateText(), count(h.Queued), h.oldestText(), count(h.Flying), h.lastText(),
 			h.breakerText(), orNobody(h.Owner))

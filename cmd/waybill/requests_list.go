@@ -89,6 +89,7 @@ func (r requestView) ageText() string {
 
 func writeRequests(w io.Writer, requests []requestView) error {
 	t := newTable(w, "REQUEST", "ID", "STATE", "AGE", "LAST RESULT", "NEXT", "HOOK", "OBJECT")
+	t.spare = []string{"OBJECT", "ID", "HOOK", "AGE"}
 	for _, r := range requests {
 		t.add(r.PHID, count(int64(r.ID)), r.State, r.ageText(), r.lastText(), r.nextText(), r.Hook, r.Object)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -18,17 +19,32 @@ type table struct {
 	// brief cuts texts of somebody else's to what a screen has room for. Into a
 	// pipe or a file they go whole.
 	brief bool
+	// screen is how many columns there are, 0 for any number.
+	screen int
+	// spare are the headers of columns that a narrow screen does without, the
+	// least important first. The last one goes only where cutting does not help.
+	spare []string
 }
 
 // newTable is a table for a writer.
 func newTable(w io.Writer, header ...string) *table {
-	return &table{header: header, brief: onScreen(w)}
+	t := &table{header: header}
+	t.brief, t.screen = screen(w)
+	return t
 }
 
-// onScreen says whether a writer ends in a terminal.
-func onScreen(w io.Writer) bool {
+// screen says whether a writer ends in a terminal, and how many columns that
+// has, 0 where it does not say.
+func screen(w io.Writer) (is bool, columns int) {
 	f, ok := w.(interface{ Fd() uintptr })
-	return ok && term.IsTerminal(int(f.Fd()))
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return false, 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return true, 0
+	}
+	return true, columns
 }
 
 // add appends a row. An empty cell becomes a dash, so that a row always has as
@@ -46,25 +62,80 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// write puts the table out in one piece.
+// write puts the table out in one piece. What a screen has no room for is left
+// out or cut, and a last line names the columns that are not there.
 func (t *table) write(w io.Writer) error {
-	widths := make([]int, len(t.header))
-	all := append([][]string{t.header}, t.rows...)
-	for _, row := range all {
+	widths, left := t.fit()
+	var b strings.Builder
+	for _, row := range append([][]string{t.header}, t.rows...) {
+		var line strings.Builder
+		for i, c := range row {
+			if widths[i] > 0 {
+				c = columns.Cut(c, widths[i])
+				line.WriteString(c + strings.Repeat(" ", widths[i]-columns.Of(c)+gap))
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	if len(left) > 0 {
+		b.WriteString("Not shown: " + strings.ToLower(strings.Join(left, ", ")) + " (see --json)\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// gap is the space between two columns.
+const gap = 2
+
+// readable is the least to which a column is cut while there is another way.
+const readable = 14
+
+// fit chooses the widths at which the table has room on its screen, 0 for a
+// column that is left out. First the spare ones go, then the widest but the first
+// is cut: that one is what other commands are told.
+func (t *table) fit() (widths []int, left []string) {
+	widths = make([]int, len(t.header))
+	for _, row := range append([][]string{t.header}, t.rows...) {
 		for i, c := range row {
 			widths[i] = max(widths[i], columns.Of(c))
 		}
 	}
-	var b strings.Builder
-	for _, row := range all {
-		var line strings.Builder
-		for i, c := range row {
-			line.WriteString(c + strings.Repeat(" ", widths[i]-columns.Of(c)+2))
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	if t.screen == 0 {
+		return widths, nil
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	for i, spare := range t.spare {
+		last := i == len(t.spare)-1
+		if whole(widths) <= t.screen || last && whole(cut(widths, t.screen, readable)) <= t.screen {
+			break
+		}
+		widths[slices.Index(t.header, spare)] = 0
+		left = append(left, spare)
+	}
+	return cut(widths, t.screen, 1), left
+}
+
+// cut narrows the widest column but the first until all have room, or none is
+// wider than the least.
+func cut(widths []int, screen, least int) []int {
+	widths = slices.Clone(widths)
+	for whole(widths) > screen {
+		widest := slices.Max(widths[1:])
+		if widest <= least {
+			break
+		}
+		widths[1+slices.Index(widths[1:], widest)]--
+	}
+	return widths
+}
+
+// whole is how many columns of a screen a table takes.
+func whole(widths []int) (n int) {
+	for _, w := range widths {
+		if w > 0 {
+			n += w + gap
+		}
+	}
+	return n - gap
 }
 
 // shown is the longest text of somebody else's in a column on a screen: what 40

@@ -34,3 +34,68 @@ func TestTablesAreAligned(t *testing.T) {
 		t.Error("a text is cut although nobody looks at a screen")
 	}
 }
+
+// wide is a table that no narrow screen has room for.
+func wide(screen int) *table {
+	t := &table{header: []string{"HOOK", "NAME", "STATE", "QUEUED", "OWNER", "BREAKER"}, screen: screen, spare: []string{"BREAKER", "OWNER"}}
+	t.add("PHID-HWBH-aaaaaaaaaaaaaaaaaaaa", "日本語の名前 🪝", "paused by ada: certificate expired yesterday", "12", "w1", "closed")
+	t.add("PHID-HWBH-bbbbbbbbbbbbbbbbbbbb", strings.Repeat("long ", 12), "delivering", "0", "nobody", "open until 2026-12-01T07:30:00Z")
+	return t
+}
+
+func written(t *testing.T, table *table) (lines []string) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := table.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+}
+
+// On no screen does a line of a table wrap, and the first column, which other
+// commands are told, is whole on each.
+func TestTablesFitTheScreen(t *testing.T) {
+	for screen := 64; screen <= 200; screen++ {
+		lines := written(t, wide(screen))
+		for i, line := range lines {
+			if columns.Of(line) > screen {
+				t.Errorf("on %d columns, line %d takes %d: %q", screen, i, columns.Of(line), line)
+			}
+		}
+		if !strings.HasPrefix(lines[1], "PHID-HWBH-aaaaaaaaaaaaaaaaaaaa ") || !strings.HasPrefix(lines[2], "PHID-HWBH-bbbbbbbbbbbbbbbbbbbb ") {
+			t.Errorf("on %d columns, the hooks cannot be read: %q", screen, lines)
+		}
+	}
+}
+
+// What is spared goes first, in its order, and is named; the last of it only where
+// cutting is not enough. With room for all, or where the room is not known, nothing is.
+func TestANarrowScreenDoesWithoutTheLeastImportant(t *testing.T) {
+	for screen, want := range map[int]struct {
+		header string
+		last   string // what is said to be missing
+		cut    bool
+	}{
+		0:   {"HOOK NAME STATE QUEUED OWNER BREAKER", "", false},
+		200: {"HOOK NAME STATE QUEUED OWNER BREAKER", "", false},
+		165: {"HOOK NAME STATE QUEUED OWNER", "breaker", false},
+		150: {"HOOK NAME STATE QUEUED OWNER", "breaker", true},
+		80:  {"HOOK NAME STATE QUEUED OWNER", "breaker", true},
+		70:  {"HOOK NAME STATE QUEUED", "breaker, owner", true},
+	} {
+		lines := written(t, wide(screen))
+		if got := strings.Join(strings.Fields(lines[0]), " "); got != want.header {
+			t.Errorf("on %d columns the header is %q, want %q", screen, got, want.header)
+		}
+		said := ""
+		if len(lines) > 3 {
+			_, said, _ = strings.Cut(strings.TrimSuffix(lines[3], " (see --json)"), "Not shown: ")
+		}
+		if said != want.last {
+			t.Errorf("on %d columns %q is said to be missing, want %q", screen, said, want.last)
+		}
+		if cut := strings.Contains(strings.Join(lines, ""), "…"); cut != want.cut {
+			t.Errorf("on %d columns, cut is %v: %q", screen, cut, lines)
+		}
+	}
+}
