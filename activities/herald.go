@@ -150,7 +150,7 @@ type Herald struct {
 func NewHerald(c Config) *Herald {
 	h := &Herald{Config: c}
 	h.claims.held = map[string]*held{}
-	h.sleepers = sleepers{hooks: map[string]map[string]time.Time{}, grace: c.Rules.Lease}
+	h.sleepers = sleepers{hooks: map[string]map[string]time.Time{}}
 	return h
 }
 

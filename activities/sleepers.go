@@ -26,10 +26,14 @@ const LongestInVain = 30 * time.Second
 type sleepers struct {
 	mu    sync.Mutex
 	hooks map[string]map[string]time.Time // hook and request PHID → when it should be back
-	// grace is how long after that a place is kept: the time of the attempt that
-	// follows. One that has not been heard of then was ended by somebody.
-	grace time.Duration
 }
+
+// overdue is how long a place is kept for one that should be back. A server that
+// is too busy wakes runs minutes late, and a place given away meanwhile is one
+// run more: with a lease of patience, 3,200 of them rested where 2,000 may. One
+// that is not heard of for so long was ended by somebody; until then the feed
+// takes care of a row of its hook in its place.
+const overdue = 15 * time.Minute
 
 // rest gives a request a place until it should be back. false: there is none.
 func (s *sleepers) rest(ref Ref, back, now time.Time) bool {
@@ -53,7 +57,7 @@ func (s *sleepers) rest(ref Ref, back, now time.Time) bool {
 // forget gives up the places of those that are overdue.
 func (s *sleepers) forget(places map[string]time.Time, now time.Time) {
 	for phid, back := range places {
-		if now.Sub(back) > s.grace {
+		if now.Sub(back) > overdue {
 			delete(places, phid)
 		}
 	}
