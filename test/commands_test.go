@@ -61,7 +61,8 @@ type shownHook struct {
 		At       time.Time `json:"at"`
 		AllHooks bool      `json:"all_hooks"`
 	} `json:"pause"`
-	Owner *string `json:"owner"`
+	Owner *string    `json:"owner"`
+	Waits *time.Time `json:"waits_until"`
 }
 
 type shownRequest struct {

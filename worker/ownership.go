@@ -216,6 +216,13 @@ func (o *Ownership) owe(hook string) {
 	o.waits[hook] = o.cfg.Clock().Add(o.cfg.Lease)
 }
 
+// owed is how long the next tenure of the hook waits in any case.
+func (o *Ownership) owed(hook string) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(0, o.waits[hook].Sub(o.cfg.Clock()))
+}
+
 // quiet lists the hooks being left that nothing holds any more: no attempt (one
 // whose result waits to be written keeps its slot), long enough after the last
 // write, and no wait for a former owner's claims, but for a process that ends.

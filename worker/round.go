@@ -229,7 +229,10 @@ func (r *round) release(hook string, t *tenure) error {
 
 func (r *round) record(hook string) ledger.Owner {
 	c := r.o.cfg
-	return ledger.Owner{HookPHID: hook, Instance: c.Instance, TaskQueue: c.Queue, Connection: r.s.Connection()}
+	return ledger.Owner{
+		HookPHID: hook, Instance: c.Instance, TaskQueue: c.Queue, Connection: r.s.Connection(),
+		Waits: r.o.owed(hook), Lease: c.Lease,
+	}
 }
 
 // releaseIdle gives back the hooks being left that have been quiet for long

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	hookDisabled   = "disabled"   // switched off in Phorge: its rows are failed
 	hookBreaker    = "breaker"    // too many failures lately
 	hookUnowned    = "unowned"    // no process of Waybill delivers for it
+	hookWaiting    = "waiting"    // its owner waits for claims of one that crashed
 	hookDelivering = "delivering" // everything is as it should be
 )
 
@@ -39,6 +41,8 @@ type hookView struct {
 	Breaker breakerView `json:"breaker"`
 	Pause   *pauseView  `json:"pause"`
 	Owner   *string     `json:"owner"`
+	// Waits is until when the owner sends nothing, null as a rule.
+	Waits *moment `json:"waits_until"`
 
 	now int64
 }
@@ -144,8 +148,8 @@ func (t *tables) viewHook(s heralddb.Standing) hookView {
 		Last: lastResult(s), Breaker: breakerView{Open: until != 0, Until: at(until)},
 		Pause: t.pauseView(s.PHID), now: s.Now,
 	}
-	if owner := t.owners[s.PHID]; owner != "" {
-		h.Owner = &owner
+	if owner, owned := t.owners[s.PHID]; owned {
+		h.Owner, h.Waits = &owner.Instance, at(waitsUntil(owner, s.Now))
 	}
 	h.State = hookState(h, s.Gone)
 	return h
@@ -176,8 +180,19 @@ func hookState(h hookView, gone bool) string {
 		return hookBreaker
 	case h.Owner == nil:
 		return hookUnowned
+	case h.Waits != nil:
+		return hookWaiting
 	}
 	return hookDelivering
+}
+
+// waitsUntil is when a hook's owner begins to send, by the clock of Phorge's
+// database; 0 when it does so already.
+func waitsUntil(o ledger.Owner, now int64) int64 {
+	if o.Waits == 0 {
+		return 0
+	}
+	return now + int64(math.Ceil(o.Waits.Seconds()))
 }
 
 // lastResult is the newer of the hook's last success and last failure; where
@@ -200,6 +215,8 @@ func (h hookView) stateText() string {
 		return h.Pause.said()
 	case hookBreaker:
 		return "breaker open for " + span(int64(*h.Breaker.Until)-h.now)
+	case hookWaiting:
+		return "waiting " + span(int64(*h.Waits)-h.now) + " for calls of an owner that crashed"
 	case hookGone:
 		return "gone from Phorge"
 	}

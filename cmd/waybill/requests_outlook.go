@@ -11,6 +11,7 @@ type outlook struct {
 	hook    *herald.Hook // nil: gone
 	pause   *pauseView
 	owner   string
+	begins  int64 // when the owner begins to send, 0 when it does so already
 	until   int64 // of the breaker, 0 when it is closed
 	lease   int64
 	backoff int64
@@ -94,9 +95,14 @@ func (o outlook) waits() (text string, from int64) {
 	if o.until != 0 {
 		return "It waits for the breaker, which is open until " + stamp(o.until) + ": too many of the hook's requests failed lately.", o.until
 	}
+	rested := o.row.LastEpoch + o.backoff
+	if o.begins != 0 && (o.row.State != heralddb.StateResting || o.begins > rested) {
+		return "It waits, as its whole hook does, until calls of the hook's last owner are over, which did not hand it over: " +
+			"the next one sends from " + stamp(o.begins) + " on.", o.begins
+	}
 	switch o.row.State {
 	case heralddb.StateResting:
-		from = o.row.LastEpoch + o.backoff
+		from = rested
 		return "It rests after its failure and is tried again from " + stamp(from) + " on; `waybill requests retry-now` tries it at once.", from
 	case heralddb.StateDue:
 		return "It is tried again as soon as it is its turn.", o.row.Now

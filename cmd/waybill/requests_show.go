@@ -107,7 +107,10 @@ func set(flag any) bool { return flag != nil && flag != false && flag != "" && f
 
 // outlook gathers what decides about the row.
 func (t *tables) outlook(ctx context.Context, row heralddb.Listed) (outlook, error) {
-	o := outlook{row: row, owner: t.owners[row.HookPHID], lease: seconds(t.lease), backoff: t.backoff()}
+	owner := t.owners[row.HookPHID]
+	o := outlook{
+		row: row, owner: owner.Instance, begins: waitsUntil(owner, row.Now), lease: seconds(t.lease), backoff: t.backoff(),
+	}
 	s, err := t.rows.Load(ctx, row.ID)
 	if errors.Is(err, herald.ErrGone) {
 		return o, gone(row.PHID)

@@ -118,6 +118,9 @@ func TestTheOutlookNamesWhatStandsInTheWay(t *testing.T) {
 		"claimed":                       {outlook{row: row(heralddb.StateClaimed), hook: &healthy, owner: "o", until: now + 9}, "It is being sent. Should its sender have died, it is tried again after its claim's lease, " + at(now+25), 0},
 		"breaker":                       {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o", until: now + 90}, "open until " + at(now+90), now + 90},
 		"resting":                       {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o"}, "tried again from " + at(now+50) + " on", now + 50},
+		"owner crashed":                 {outlook{row: row(heralddb.StateQueued), hook: &healthy, owner: "o", begins: now + 7}, "the next one sends from " + at(now+7) + " on", now + 7},
+		"owner crashed, rests longer":   {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o", begins: now + 49}, "tried again from " + at(now+50) + " on", now + 50},
+		"owner crashed, rests shorter":  {outlook{row: row(heralddb.StateResting), hook: &healthy, owner: "o", begins: now + 51}, "the next one sends from " + at(now+51) + " on", now + 51},
 		"due":                           {outlook{row: row(heralddb.StateDue), hook: &healthy, owner: "o"}, "tried again as soon as it is its turn", now},
 		"queued":                        {outlook{row: row(heralddb.StateQueued), hook: &healthy, owner: "o"}, "sent as soon as it is its turn", now},
 	} {

@@ -25,7 +25,7 @@ type tables struct {
 	lease  time.Duration
 	now    func() time.Time
 	pauses map[string]herald.Pause // by hook, ledger.AllHooks for all
-	owners map[string]string       // by hook
+	owners map[string]ledger.Owner // by hook
 }
 
 func openTables(j job) (*tables, error) {
@@ -144,12 +144,12 @@ func (t *tables) readOrders(ctx context.Context) error {
 	if err != nil {
 		return t.own(err)
 	}
-	t.pauses, t.owners = make(map[string]herald.Pause, len(pauses)), make(map[string]string, len(owners))
+	t.pauses, t.owners = make(map[string]herald.Pause, len(pauses)), make(map[string]ledger.Owner, len(owners))
 	for _, p := range pauses {
 		t.pauses[p.HookPHID] = p
 	}
 	for _, o := range owners {
-		t.owners[o.HookPHID] = o.Instance
+		t.owners[o.HookPHID] = o
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -19,6 +20,12 @@ type Owner struct {
 	// Connection is the server's id of the session that holds the lock. With
 	// Instance it makes a late release recognisable as somebody else's.
 	Connection uint64
+	// Waits is how long from now on nothing is sent, because claims of a former
+	// owner may still be under way; 0 as a rule. OwnerOf does not read it.
+	Waits time.Duration
+	// Lease is what Acquired records to be waited for where the hook was not
+	// handed over. No answer has it.
+	Lease time.Duration
 }
 
 // Acquired records a new owner. clean is false when the record before it was
@@ -52,9 +59,14 @@ func (l *Ledger) acquired(ctx context.Context, o Owner) (clean bool, err error) 
 		return false, fmt.Errorf("record an owner: %w", err)
 	}
 	clean = clean || errors.Is(err, sql.ErrNoRows)
+	waits := o.Waits
+	if !clean {
+		waits = max(waits, o.Lease)
+	}
 	_, err = tx.ExecContext(ctx, `
-REPLACE INTO hook_owner (hook_phid, instance, task_queue, lock_connection, acquired_at, released_at)
-VALUES (?, ?, ?, ?, UTC_TIMESTAMP(3), NULL)`, o.HookPHID, o.Instance, o.TaskQueue, o.Connection)
+REPLACE INTO hook_owner (hook_phid, instance, task_queue, lock_connection, acquired_at, released_at, waits_until)
+VALUES (?, ?, ?, ?, UTC_TIMESTAMP(3), NULL, TIMESTAMPADD(MICROSECOND, NULLIF(?, 0), UTC_TIMESTAMP(3)))`,
+		o.HookPHID, o.Instance, o.TaskQueue, o.Connection, waits.Microseconds())
 	if err == nil {
 		err = tx.Commit()
 	}
@@ -94,13 +106,18 @@ SELECT instance, task_queue, lock_connection FROM hook_owner
 
 // Owners lists the current owners of all hooks.
 func (l *Ledger) Owners(ctx context.Context) ([]Owner, error) {
-	rows, err := l.pool.QueryContext(ctx,
-		"SELECT hook_phid, instance, task_queue, lock_connection FROM hook_owner WHERE released_at IS NULL")
+	rows, err := l.pool.QueryContext(ctx, `
+SELECT hook_phid, instance, task_queue, lock_connection,
+       COALESCE(GREATEST(0, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), waits_until)), 0)
+  FROM hook_owner WHERE released_at IS NULL`)
 	if err != nil {
 		return nil, fmt.Errorf("list owners: %w", err)
 	}
 	return collect(rows, "list owners", func(o *Owner) error {
-		return rows.Scan(&o.HookPHID, &o.Instance, &o.TaskQueue, &o.Connection)
+		var waits int64
+		err := rows.Scan(&o.HookPHID, &o.Instance, &o.TaskQueue, &o.Connection, &waits)
+		o.Waits = time.Duration(waits) * time.Microsecond
+		return err
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"waybill/internal/ledger"
 )
@@ -61,6 +62,48 @@ func TestAcquiredSaysWhetherTheHookWasHandedOver(t *testing.T) {
 				t.Errorf("owner %v, %v", o, err)
 			}
 		})
+	}
+}
+
+// How long an owner waits for one that did not hand the hook over is there to
+// be read, and also what it still owes to one before that.
+func TestAnOwnersWaitIsRecorded(t *testing.T) {
+	l, exec := migrated(t)
+	waits := func() time.Duration {
+		t.Helper()
+		all, err := l.Owners(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("owners %v, %v", all, err)
+		}
+		return all[0].Waits
+	}
+	acquire := func(instance string, owed time.Duration) {
+		t.Helper()
+		o := owner(instance, 1)
+		o.Lease, o.Waits = time.Hour, owed
+		_, err := l.Acquired(t.Context(), o)
+		must(t, err)
+	}
+	acquire("a", 0)
+	if w := waits(); w != 0 {
+		t.Errorf("the first owner waits %v", w)
+	}
+	acquire("b", 0)
+	if w := waits(); w < 59*time.Minute || w > time.Hour {
+		t.Errorf("after a crash the owner waits %v, want an hour", w)
+	}
+	acquire("b", 10*time.Minute)
+	if w := waits(); w < 9*time.Minute || w > 10*time.Minute {
+		t.Errorf("on its next session it waits %v, want what is left", w)
+	}
+	exec("UPDATE hook_owner SET waits_until = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR")
+	if w := waits(); w != 0 {
+		t.Errorf("when it is over it waits %v", w)
+	}
+	must(t, l.Released(t.Context(), owner("b", 1)))
+	acquire("c", 0)
+	if w := waits(); w != 0 {
+		t.Errorf("after a hand-over the owner waits %v", w)
 	}
 }
 
