@@ -69,7 +69,7 @@ func Request(ctx workflow.Context, in RequestInput) (RequestResult, error) {
 			return r.result(next), nil
 		}
 		r.rest(ctx, next)
-		if ctx.Err() == nil && workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		if ctx.Err() == nil && r.long(ctx) {
 			return RequestResult{}, r.continueAsNew(ctx)
 		}
 	}

@@ -249,6 +249,22 @@ func TestContinueAsNew(t *testing.T) {
 	}
 }
 
+// A row that fails for days has short runs, with all that an operator sees going
+// on from one to the next.
+func TestARunThatRestsOftenIsContinued(t *testing.T) {
+	s := newStage(t)
+	s.claims, s.sends = claims(won), sends(again)
+	_, err := s.run(workflows.RequestInput{Attempts: 50})
+	var next *workflow.ContinueAsNewError
+	if !errors.As(err, &next) {
+		t.Fatalf("ended with %v", err)
+	}
+	var in workflows.RequestInput
+	if err := s.decode(next, &in); err != nil || in.Attempts != 75 {
+		t.Errorf("continues with %+v after 25 attempts, %v", in, err)
+	}
+}
+
 func TestContinuedRunGoesOn(t *testing.T) {
 	s := newStage(t)
 	s.claims, s.sends = claims(activities.ClaimResult{State: activities.Busy}, fast), sends(delivered)
