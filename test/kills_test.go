@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,10 +40,11 @@ func TestAHundredKillsLoseAndDoubleNothing(t *testing.T) {
 	y.fleet.AwaitReady(t)
 	stop := y.load.Stream(t, 2*time.Second, devstack.RetryForever)
 	conductor := scenario.Conductor{Seed: seed(t), Every: 700 * time.Millisecond, Moves: []scenario.Move{
-		{Kind: "SIGKILL", Play: func(chance *rand.Rand) {
+		{Kind: "SIGKILL", Play: func(chance *rand.Rand) bool {
 			m := y.fleet.Any(t, chance)
 			m.Kill()
 			m.Restart(t)
+			return true
 		}},
 	}}
 	conductor.Conduct(t, kills)
@@ -61,69 +61,6 @@ func TestAHundredKillsLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// phorges are several taskmasters of Phorge's, each trying every queued row
-// again and again, as Phorge does in its own time.
-type phorges struct {
-	mu    sync.Mutex
-	turns map[scenario.Turn]int
-	// taken are the rows that one of them is at: a task of Phorge's queue is
-	// leased to one worker at a time.
-	taken map[string]bool
-	ended sync.WaitGroup
-	// end lets them finish what they do.
-	end func()
-}
-
-// startPhorges starts n of them, which work until end or the test's end.
-func startPhorges(t *testing.T, y yard, n int) *phorges {
-	t.Helper()
-	stop := make(chan struct{})
-	p := &phorges{turns: map[scenario.Turn]int{}, taken: map[string]bool{}}
-	p.end = sync.OnceFunc(func() { close(stop); p.ended.Wait() })
-	for range n {
-		worker := scenario.NewPhorgeWorker(t, y.Phorge)
-		p.ended.Go(func() { p.work(t, y, worker, stop) })
-	}
-	t.Cleanup(p.end)
-	return p
-}
-
-func (p *phorges) work(t *testing.T, y yard, worker *scenario.PhorgeWorker, stop <-chan struct{}) {
-	round := time.NewTicker(50 * time.Millisecond)
-	defer round.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-round.C:
-		}
-		for phid, row := range y.load.Found(t) {
-			if row.Status != "queued" || !p.take(phid) {
-				continue
-			}
-			p.give(phid, worker.Turn(t, phid))
-		}
-	}
-}
-
-// take leases a row to one of them. false: another one has it.
-func (p *phorges) take(phid string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken[phid] {
-		return false
-	}
-	p.taken[phid] = true
-	return true
-}
-
-func (p *phorges) give(phid string, turn scenario.Turn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.taken, phid)
-	p.turns[turn]++
-}
-
 // Phorge's own workers try every row all the time. A clean stop and a kill
 // under load give them hooks and rows; nothing is sent twice but what was in
 // flight at the kill. Phorge's saves overwrite only what the killed process had
@@ -135,7 +72,7 @@ func TestBesidePhorgeOnlyRowsInFlightAtAKillRepeat(t *testing.T) {
 	y.load.AddHooks(t, 2, scenario.Slow)
 	serve := y.fleet.Launch(t, 1, "serve")[0]
 	y.awaitShares(t, hooks)
-	phorge := startPhorges(t, y, 3)
+	phorge := scenario.NewTaskmasters(t, y.load, 3)
 	stop := y.load.Stream(t, 200*time.Millisecond, devstack.RetryForever)
 	by := func(caller string) (n int) {
 		for _, c := range y.witness.Calls() {
@@ -163,8 +100,8 @@ func TestBesidePhorgeOnlyRowsInFlightAtAKillRepeat(t *testing.T) {
 	more(scenario.ByWaybill)
 	stop()
 	y.load.AwaitDone(t, 2*patience)
-	phorge.end()
-	t.Logf("Phorge's turns: %v", phorge.turns)
+	phorge.End()
+	t.Logf("Phorge's turns: %v", phorge.Turns())
 	v := y.judge(t, patience)
 	for _, p := range y.fleet.Processes() {
 		for _, line := range p.Log.Find("a finished request was overwritten") {

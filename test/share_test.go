@@ -31,7 +31,7 @@ func newYard(t *testing.T) yard {
 	settings["WAYBILL_HERALD_BREAKER_THRESHOLD"] = "100000"
 	site := scenario.NewSite(t, &program)
 	y := yard{
-		Site: site, journal: scenario.NewJournal(t, site.Phorge), fleet: scenario.NewFleet(site, settings, time.Now),
+		Site: site, journal: scenario.NewJournal(t, site.Phorge, time.Now), fleet: scenario.NewFleet(site, settings, time.Now),
 		// An answer is written within the allowance or given up.
 		rules: scenario.Rules{Lease: leaseOfSlow, Backoff: backoff, WriteWithin: time.Second},
 	}

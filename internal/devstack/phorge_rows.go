@@ -65,6 +65,13 @@ func (p *Phorge) SetHookURI(ctx context.Context, phid, uri string) error {
 	return err
 }
 
+// SetHookStatus makes a hook firehose, enabled or disabled, as an administrator
+// does in Phorge.
+func (p *Phorge) SetHookStatus(ctx context.Context, phid, status string) error {
+	_, err := p.DB.ExecContext(ctx, "UPDATE "+p.table("herald", "herald_webhook")+" SET status = ?, dateModified = UNIX_TIMESTAMP() WHERE phid = ?", status, phid)
+	return err
+}
+
 // CreateUser inserts a user and returns the PHID.
 func (p *Phorge) CreateUser(ctx context.Context, name string) (string, error) {
 	phid := NewPHID("USER")

@@ -15,9 +15,9 @@ type Move struct {
 	Kind string
 	// Weight is how often it is chosen, relative to the others; 0 counts as 1.
 	Weight int
-	// Play does it. chance is the conductor's own: whatever a move leaves to
-	// chance belongs to the seed.
-	Play func(chance *rand.Rand)
+	// Play does it, and says whether it could be done. chance is the conductor's
+	// own: whatever a move leaves to chance belongs to the seed.
+	Play func(chance *rand.Rand) bool
 }
 
 // Conductor does things by chance, every so often, and keeps count. The same
@@ -33,7 +33,7 @@ type Conductor struct {
 	played map[string]int
 }
 
-// Conduct plays n moves.
+// Conduct plays n moves, less those that could not be done.
 func (c *Conductor) Conduct(t testing.TB, n int) {
 	t.Helper()
 	t.Logf("conductor: seed %d", c.Seed)
@@ -42,8 +42,9 @@ func (c *Conductor) Conduct(t testing.TB, n int) {
 	for range n {
 		pass(t, c.Every/2+time.Duration(chance.Int64N(int64(c.Every))))
 		move := c.choose(chance)
-		move.Play(chance)
-		c.played[move.Kind]++
+		if move.Play(chance) {
+			c.played[move.Kind]++
+		}
 	}
 }
 
@@ -61,6 +62,9 @@ func (c *Conductor) choose(chance *rand.Rand) Move {
 	}
 	panic("scenario: a conductor without moves")
 }
+
+// Counts are how often each kind of move was done.
+func (c *Conductor) Counts() map[string]int { return maps.Clone(c.played) }
 
 // Played says in words what was done.
 func (c *Conductor) Played() string {

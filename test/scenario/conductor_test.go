@@ -14,8 +14,8 @@ func conduct(t *testing.T, seed uint64) (order []int) {
 	t.Helper()
 	c := scenario.Conductor{Seed: seed, Every: 10 * time.Microsecond}
 	c.Moves = []scenario.Move{
-		{Kind: "rare", Play: func(chance *rand.Rand) { order = append(order, -1-chance.IntN(5)) }},
-		{Kind: "often", Weight: 9, Play: func(chance *rand.Rand) { order = append(order, chance.IntN(5)) }},
+		{Kind: "rare", Play: func(chance *rand.Rand) bool { order = append(order, -1-chance.IntN(5)); return true }},
+		{Kind: "often", Weight: 9, Play: func(chance *rand.Rand) bool { order = append(order, chance.IntN(5)); return true }},
 	}
 	c.Conduct(t, 200)
 	t.Log(c.Played())

@@ -2,23 +2,14 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
-
-// Fault is something that was done to a process, or around it, and that may
-// leave the outcome of its calls unknown.
-type Fault struct {
-	Kind string // the signal
-	Who  string
-	// PID is the process it concerns, 0 for every one.
-	PID int
-	// From and To are when it began and when it was over.
-	From, To time.Time
-}
 
 // Fleet is several processes of one site. Its methods may be called from any
 // goroutine, those for one member from one at a time.
@@ -26,6 +17,9 @@ type Fleet struct {
 	site     *Site
 	settings map[string]string
 	now      func() time.Time
+	// Dress, when set, says what a member gets of its own beside the settings, by
+	// its name.
+	Dress func(name string) map[string]string
 
 	mu      sync.Mutex
 	members []*Member
@@ -115,11 +109,15 @@ func (f *Fleet) Faults() []Fault {
 	return slices.Clone(f.faults)
 }
 
-func (f *Fleet) note(fault Fault) {
+// Note adds one that somebody else has made.
+func (f *Fleet) Note(fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = append(f.faults, fault)
 }
+
+// Kind is what kind of process it is: serve, worker, starter or api.
+func (m *Member) Kind() string { return m.kind }
 
 // Name is the member's kind and number.
 func (m *Member) Name() string { return m.name }
@@ -134,7 +132,11 @@ func (m *Member) Process() *Process {
 // Restart starts the member's next process and does not wait for it.
 func (m *Member) Restart(t testing.TB) {
 	t.Helper()
-	p := m.fleet.site.Run(t, m.fleet.settings, m.kind)
+	settings := maps.Clone(m.fleet.settings)
+	if m.fleet.Dress != nil {
+		maps.Copy(settings, m.fleet.Dress(m.name))
+	}
+	p := m.fleet.site.Run(t, settings, m.kind)
 	m.fleet.mu.Lock()
 	defer m.fleet.mu.Unlock()
 	m.runs = append(m.runs, p)
@@ -146,11 +148,24 @@ func (m *Member) Stop(t testing.TB) int {
 	return m.Process().Stop(t)
 }
 
+// Still stops the present process until the answer is called, which notes it as
+// a fault.
+func (m *Member) Still() (goOn func()) {
+	p := m.Process()
+	fault := Fault{Kind: Stopped, Who: m.name, PID: p.PID(), From: m.fleet.now()}
+	p.Signal(syscall.SIGSTOP)
+	return func() {
+		p.Signal(syscall.SIGCONT)
+		fault.To = m.fleet.now()
+		m.fleet.Note(fault)
+	}
+}
+
 // Kill ends the present process like a crash and notes it as a fault.
 func (m *Member) Kill() {
 	p := m.Process()
-	fault := Fault{Kind: "SIGKILL", Who: m.name, PID: p.PID(), From: m.fleet.now()}
+	fault := Fault{Kind: Killed, Who: m.name, PID: p.PID(), From: m.fleet.now()}
 	p.Kill()
 	fault.To = m.fleet.now()
-	m.fleet.note(fault)
+	m.fleet.Note(fault)
 }

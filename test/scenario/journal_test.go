@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"testing"
+	"time"
 
 	"waybill/internal/devstack"
 	"waybill/internal/devstack/stacktest"
@@ -14,7 +15,7 @@ func TestMain(m *testing.M) { stacktest.Main(m) }
 // leave that alone: a trigger that inserts would not.
 func TestAJournalLeavesClaimsAlone(t *testing.T) {
 	p := stacktest.Phorge(t, "")
-	j := scenario.NewJournal(t, p)
+	j := scenario.NewJournal(t, p, time.Now)
 	r, err := p.Insert(t.Context(), devstack.Row{HookPHID: "h", ObjectPHID: "o", Properties: "{}"})
 	if err != nil {
 		t.Fatal(err)

@@ -2,11 +2,15 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"waybill/internal/devstack"
 )
@@ -16,6 +20,8 @@ type Planned struct {
 	PHID, Hook string // Hook is the hook's name
 	Behaviour  string
 	Retry      string // devstack.RetryForever or RetryNever
+	// Collected: the row was deleted under way. Disabled: its hook was, for a while.
+	Collected, Disabled bool
 }
 
 // Endless says that the row is tried again and again and never delivered.
@@ -33,6 +39,8 @@ type Load struct {
 	mu    sync.Mutex
 	hooks []loaded
 	rows  []Planned
+	// disabled are the hooks that have been, by name.
+	disabled map[string]bool
 }
 
 // loaded is a hook and how it behaves.
@@ -48,7 +56,7 @@ func NewLoad(t testing.TB, s *Site, w *Witness) *Load {
 	if err != nil {
 		t.Fatalf("scenario: %v", err)
 	}
-	return &Load{site: s, witness: w, object: object}
+	return &Load{site: s, witness: w, object: object, disabled: map[string]bool{}}
 }
 
 // AddHooks creates n hooks that behave alike.
@@ -96,12 +104,67 @@ func (l *Load) queue(ctx context.Context, n int, retry string) error {
 			// Planned first: it may be delivered before Insert returns.
 			l.plan(Planned{PHID: phid, Hook: h.Name, Behaviour: h.behaviour, Retry: retry})
 			row := devstack.Row{PHID: phid, HookPHID: h.PHID, ObjectPHID: l.object, Properties: properties}
-			if _, err := l.site.Insert(ctx, row); err != nil {
+			if err := l.insert(ctx, row); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// insertWithin bounds a database's absence under load.
+const insertWithin = 2 * Patience
+
+// insert queues a row, once: a database that goes away may have taken it.
+func (l *Load) insert(ctx context.Context, row devstack.Row) error {
+	ctx, cancel := context.WithTimeout(ctx, insertWithin)
+	defer cancel()
+	for {
+		_, err := l.site.Insert(ctx, row)
+		var answer *mysql.MySQLError
+		if err == nil || errors.As(err, &answer) && answer.Number == duplicateEntry {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// duplicateEntry is MySQL's error ER_DUP_ENTRY.
+const duplicateEntry = 1062
+
+// Collect deletes a row that is queued, as Phorge's garbage collector may at any
+// time, and says which; empty when there is none.
+func (l *Load) Collect(ctx context.Context, chance *rand.Rand) (phid string, err error) {
+	err = l.site.DB.QueryRowContext(ctx, "SELECT phid FROM "+l.site.Database("herald")+
+		".herald_webhookrequest WHERE status = 'queued' ORDER BY RAND(?) LIMIT 1", chance.Uint32()).Scan(&phid)
+	if err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.rows {
+		if l.rows[i].PHID == phid {
+			l.rows[i].Collected = true
+		}
+	}
+	return phid, l.site.Phorge.Collect(ctx, phid)
+}
+
+// Disable switches a hook off in Phorge. Its rows may from now on end that way.
+func (l *Load) Disable(ctx context.Context, hook devstack.Hook) error {
+	l.mu.Lock()
+	l.disabled[hook.Name] = true
+	l.mu.Unlock()
+	return l.site.SetHookStatus(ctx, hook.PHID, "disabled")
+}
+
+// Enable switches it on again.
+func (l *Load) Enable(ctx context.Context, hook devstack.Hook) error {
+	return l.site.SetHookStatus(ctx, hook.PHID, "enabled")
 }
 
 func (l *Load) plan(p Planned) {
@@ -139,7 +202,11 @@ func (l *Load) Stream(t testing.TB, every time.Duration, retry string) (stop fun
 func (l *Load) Rows() []Planned {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.rows)
+	all := slices.Clone(l.rows)
+	for i := range all {
+		all[i].Disabled = l.disabled[all[i].Hook]
+	}
+	return all
 }
 
 // Outstanding counts the rows that are not at their end yet. Those that never
@@ -148,7 +215,7 @@ func (l *Load) Outstanding(t testing.TB) (n int) {
 	t.Helper()
 	found := l.Found(t)
 	for _, p := range l.Rows() {
-		if !p.Endless() && found[p.PHID].Status == "queued" {
+		if !p.Endless() && found[p.PHID].Status == queued {
 			n++
 		}
 	}
@@ -167,22 +234,27 @@ func (l *Load) AwaitDone(t testing.TB, within time.Duration) {
 // Found reads all rows of the table.
 func (l *Load) Found(t testing.TB) map[string]devstack.Row {
 	t.Helper()
-	rows, err := l.site.DB.QueryContext(t.Context(), "SELECT phid, status, lastRequestResult, properties FROM "+
-		l.site.Database("herald")+".herald_webhookrequest")
+	found, err := l.find(t.Context())
 	if err != nil {
 		t.Fatalf("scenario: %v", err)
+	}
+	return found
+}
+
+func (l *Load) find(ctx context.Context) (map[string]devstack.Row, error) {
+	rows, err := l.site.DB.QueryContext(ctx, "SELECT phid, status, lastRequestResult, properties FROM "+
+		l.site.Database("herald")+".herald_webhookrequest")
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	all := map[string]devstack.Row{}
 	for rows.Next() {
 		var r devstack.Row
 		if err := rows.Scan(&r.PHID, &r.Status, &r.LastResult, &r.Properties); err != nil {
-			t.Fatalf("scenario: %v", err)
+			return nil, err
 		}
 		all[r.PHID] = r
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatalf("scenario: %v", err)
-	}
-	return all
+	return all, rows.Err()
 }

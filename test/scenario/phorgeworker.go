@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // Phorge's names of locks are made with it
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"waybill/internal/devstack"
 )
@@ -48,9 +51,15 @@ func NewPhorgeWorker(t testing.TB, p *devstack.Phorge) *PhorgeWorker {
 	if err != nil {
 		t.Fatalf("scenario: %v", err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &PhorgeWorker{phorge: p, conn: conn, client: http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	w := &PhorgeWorker{phorge: p, conn: conn, client: http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true}, Timeout: phorgeTimeout,
+	}}
+	t.Cleanup(func() { _ = w.conn.Close() })
+	return w
 }
+
+// phorgeTimeout is how long Phorge waits for an answer.
+const phorgeTimeout = 15 * time.Second
 
 // CallerName is the player's User-Agent, by which receivers tell its calls
 // from Waybill's.
@@ -59,47 +68,58 @@ const CallerName = "Arcanist (player)"
 // Turn runs the worker once for a request.
 func (w *PhorgeWorker) Turn(t testing.TB, requestPHID string) Turn {
 	t.Helper()
-	r, err := w.phorge.Row(t.Context(), requestPHID)
+	turn, err := w.Try(t.Context(), requestPHID)
 	if err != nil {
 		t.Fatalf("scenario: %v", err)
 	}
-	if r.Status != "queued" {
-		return Archived
+	return turn
+}
+
+// Try is Turn where the database may go away: the task then fails, wherever it
+// is, and Phorge comes back to it.
+func (w *PhorgeWorker) Try(ctx context.Context, requestPHID string) (Turn, error) {
+	r, err := w.phorge.Row(ctx, requestPHID)
+	if err != nil {
+		return "", err
+	}
+	if r.Status != queued {
+		return Archived, nil
 	}
 	if w.Between != nil {
 		w.Between()
 	}
-	if !w.Lock(t, r.HookPHID) {
-		return Yielded
+	locked, err := w.ask(ctx, tryLock, r.HookPHID)
+	if err != nil {
+		return "", err
 	}
-	defer w.Unlock(t, r.HookPHID)
+	if !locked {
+		return Yielded, nil
+	}
 	if w.During != nil {
 		w.During()
 	}
-	w.call(t, r)
-	return Called
+	err = w.call(ctx, r)
+	_, unlocked := w.ask(ctx, unlock, r.HookPHID)
+	return Called, errors.Join(err, unlocked)
 }
 
 // call posts and saves the row as Phorge does: by id, whatever has happened to
 // it meanwhile.
-func (w *PhorgeWorker) call(t testing.TB, r devstack.Row) {
-	t.Helper()
+func (w *PhorgeWorker) call(ctx context.Context, r devstack.Row) error {
 	var uri string
-	err := w.conn.QueryRowContext(t.Context(), "SELECT webhookURI FROM "+w.phorge.Database("herald")+
+	err := w.conn.QueryRowContext(ctx, "SELECT webhookURI FROM "+w.phorge.Database("herald")+
 		".herald_webhook WHERE phid = ?", r.HookPHID).Scan(&uri)
 	if err != nil {
-		t.Fatalf("scenario: %v", err)
+		return err
 	}
 	status, result := "sent", "okay"
-	if code := w.post(t.Context(), uri, r.PHID); code/100 != 2 {
+	if code := w.post(ctx, uri, r.PHID); code/100 != 2 {
 		status, result = "failed", "fail"
 	}
-	_, err = w.conn.ExecContext(t.Context(), "UPDATE "+w.phorge.Database("herald")+".herald_webhookrequest"+
+	_, err = w.conn.ExecContext(ctx, "UPDATE "+w.phorge.Database("herald")+".herald_webhookrequest"+
 		" SET status = ?, lastRequestResult = ?, lastRequestEpoch = UNIX_TIMESTAMP(), dateModified = UNIX_TIMESTAMP()"+
 		" WHERE id = ?", status, result, r.ID)
-	if err != nil {
-		t.Fatalf("scenario: %v", err)
-	}
+	return err
 }
 
 func (w *PhorgeWorker) post(ctx context.Context, uri, body string) int {
@@ -113,7 +133,9 @@ func (w *PhorgeWorker) post(ctx context.Context, uri, body string) int {
 		return 0
 	}
 	defer func() { _ = res.Body.Close() }()
-	_, _ = io.Copy(io.Discard, res.Body)
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		return 0
+	}
 	return res.StatusCode
 }
 
@@ -121,28 +143,48 @@ func (w *PhorgeWorker) post(ctx context.Context, uri, body string) int {
 // it was to be had.
 func (w *PhorgeWorker) Lock(t testing.TB, hookPHID string) bool {
 	t.Helper()
-	return w.ask(t, "SELECT COALESCE(GET_LOCK(?, 0), 0)", hookPHID)
+	return w.must(t, tryLock, hookPHID)
 }
 
 // Unlock gives the lock back.
 func (w *PhorgeWorker) Unlock(t testing.TB, hookPHID string) {
 	t.Helper()
-	w.ask(t, "SELECT COALESCE(RELEASE_LOCK(?), 0)", hookPHID)
+	w.must(t, unlock, hookPHID)
 }
 
 // Held says whether anybody holds the hook's lock.
 func (w *PhorgeWorker) Held(t testing.TB, hookPHID string) bool {
 	t.Helper()
-	return !w.ask(t, "SELECT IS_FREE_LOCK(?)", hookPHID)
+	return !w.must(t, "SELECT IS_FREE_LOCK(?)", hookPHID)
 }
 
-func (w *PhorgeWorker) ask(t testing.TB, query, hookPHID string) bool {
+// What is asked of the lock's connection.
+const (
+	tryLock = "SELECT COALESCE(GET_LOCK(?, 0), 0)"
+	unlock  = "SELECT COALESCE(RELEASE_LOCK(?), 0)"
+)
+
+func (w *PhorgeWorker) must(t testing.TB, query, hookPHID string) bool {
 	t.Helper()
-	var yes bool
-	if err := w.conn.QueryRowContext(t.Context(), query, LockName(w.phorge.Namespace, hookPHID)).Scan(&yes); err != nil {
+	yes, err := w.ask(t.Context(), query, hookPHID)
+	if err != nil {
 		t.Fatalf("scenario: %v", err)
 	}
 	return yes
+}
+
+// ask asks a yes or no about a hook's lock. After an error the connection is
+// another one.
+func (w *PhorgeWorker) ask(ctx context.Context, query, hookPHID string) (yes bool, err error) {
+	if err = w.conn.QueryRowContext(ctx, query, LockName(w.phorge.Namespace, hookPHID)).Scan(&yes); err == nil {
+		return yes, nil
+	}
+	if next, failed := w.phorge.DB.Conn(ctx); failed == nil {
+		_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // its locks go with it
+		_ = w.conn.Close()
+		w.conn = next
+	}
+	return false, err
 }
 
 // LockName is Phorge's name for a hook's user lock in a storage namespace.

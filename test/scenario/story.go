@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"waybill/internal/devstack"
@@ -25,10 +27,19 @@ const secondsOfTheDatabase = time.Second
 // lock, and not again.
 const phorgeLooksFor = 5 * time.Second
 
-// rightEnds are the ends that the last call allows. Phorge's own saves are
-// without a guard: a call of Waybill's before may be what stands.
+// rightEnds are the ends that the last call allows, and the one before it where
+// both may have been under way at once.
 func (s story) rightEnds() []string {
-	last := s.calls[len(s.calls)-1]
+	last := len(s.calls) - 1
+	ends := s.endsOf(s.calls[last])
+	if last > 0 && s.evidence.limits(s.calls[last-1], s.calls[last]) {
+		ends = append(ends, s.endsOf(s.calls[last-1])...)
+	}
+	return ends
+}
+
+// endsOf are the ends that a call may have brought a row to.
+func (s story) endsOf(last Call) []string {
 	switch {
 	case s.Endless() && last.Caller == ByWaybill:
 		return []string{"queued/fail", "queued/none"}
@@ -100,7 +111,7 @@ func (v *Verdict) claimed(s story, i int) {
 		return
 	}
 	at, found := s.claim(i)
-	if !found || i > 0 && at.Before(s.calls[i-1].Start) {
+	if !found || i > 0 && at.Before(s.calls[i-1].Start) && !s.evidence.limits(s.calls[i-1], s.calls[i]) {
 		v.wrong("claim: call %d for row %s of %s has no claim of its own", i+1, s.PHID, s.Hook)
 	}
 }
@@ -110,7 +121,8 @@ func (v *Verdict) claimed(s story, i int) {
 func (v *Verdict) retried(s story, i int, result Write) {
 	v.Retries++
 	gap := s.calls[i].Start.Sub(s.calls[i-1].Start)
-	if result.After == queued && s.calls[i].Caller == ByWaybill && gap < s.evidence.Rules.Backoff-secondsOfTheDatabase {
+	early := gap < s.evidence.Rules.Backoff-secondsOfTheDatabase && !s.evidence.stepped(s.calls[i-1].Start, s.calls[i].Start)
+	if result.After == queued && s.calls[i].Caller == ByWaybill && early {
 		v.wrong("early: row %s of %s was retried after %v, the backoff is %v", s.PHID, s.Hook, gap, s.evidence.Rules.Backoff)
 	}
 }
@@ -130,7 +142,7 @@ func (v *Verdict) repeated(s story, i int) {
 	if first.Caller == ByWaybill && second.Caller == ByWaybill {
 		before, _ := s.claim(i - 1)
 		now, _ := s.claim(i)
-		if r.Gap = now.Sub(before); r.Gap < s.evidence.Rules.Lease-secondsOfTheDatabase {
+		if r.Gap = now.Sub(before); r.Gap < s.evidence.Rules.Lease-secondsOfTheDatabase && !s.evidence.standing(second) {
 			v.wrong("early: row %s of %s was claimed again after %v, the lease is %v", s.PHID, s.Hook, r.Gap, s.evidence.Rules.Lease)
 		}
 	}
@@ -166,7 +178,7 @@ func (v *Verdict) afterTheEnd(s story) {
 		}
 	}
 	for _, c := range s.calls {
-		if end.IsZero() || !c.Start.After(end) || c.Caller == ByPhorge && s.evidence.lostBetween(end, c.Start) {
+		if end.IsZero() || !c.Start.After(end) || c.Caller == ByPhorge && s.evidence.lostBetween(end, c.Start) || s.evidence.standing(c) {
 			continue
 		}
 		v.wrong("double: row %s of %s stood finished at %s, and was called again by %s (%d) at %s",
@@ -184,4 +196,37 @@ func (e Evidence) lostBetween(write, call time.Time) bool {
 		}
 	}
 	return false
+}
+
+// Story tells what is known of a row, in order of time.
+func (e Evidence) Story(row string) string {
+	type event struct {
+		at   time.Time
+		text string
+	}
+	var events []event
+	add := func(at time.Time, format string, args ...any) {
+		events = append(events, event{at, fmt.Sprintf(format, args...)})
+	}
+	for _, c := range e.Calls {
+		if c.Row == row {
+			add(c.Start, "called by %s (%d), answered with %d at %s", c.Caller, c.PID, c.Status, clock(c.End))
+		}
+	}
+	for _, w := range e.Writes {
+		if w.Row == row {
+			add(w.At, "written: %s -> %s, result %v", w.Before, w.After, w.Result)
+		}
+	}
+	for _, k := range e.Kept {
+		if k.Row == row {
+			add(k.At, "its success stands in the history")
+		}
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	lines := []string{"row " + row + " is " + e.Found[row].Status}
+	for _, v := range events {
+		lines = append(lines, clock(v.at)+" "+v.text)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -59,7 +59,7 @@ func clean() scenario.Evidence {
 			claim("c", 3950), claim("c", 11950), result("c", 12110, "sent"),
 			claim("d", 12950), result("d", 13110, "failed"),
 		},
-		Faults: []scenario.Fault{{Kind: "SIGKILL", Who: "serve-2", PID: 2, From: at(4105), To: at(4110)}},
+		Faults: []scenario.Fault{{Kind: scenario.Killed, Who: "serve-2", PID: 2, From: at(4105), To: at(4110)}},
 	}
 	e.Calls[3].PID = 2
 	return e
@@ -167,13 +167,13 @@ func TestWhatIsAllowedIsNotFound(t *testing.T) {
 			phorge := call("c", 12500, 12600, 200)
 			phorge.Caller = scenario.ByPhorge
 			e.Calls = slices.Insert(e.Calls, 5, phorge)
-			e.Faults = append(e.Faults, scenario.Fault{Kind: "SIGKILL", PID: 1, From: at(12200), To: at(12210)})
+			e.Faults = append(e.Faults, scenario.Fault{Kind: scenario.Killed, PID: 1, From: at(12200), To: at(12210)})
 		},
 		"Phorge repeats a row that was written when its process was dead": func(e *scenario.Evidence) {
 			phorge := call("c", 12500, 12600, 200)
 			phorge.Caller = scenario.ByPhorge
 			e.Calls = slices.Insert(e.Calls, 5, phorge)
-			e.Faults = append(e.Faults, scenario.Fault{Kind: "SIGKILL", PID: 1, From: at(11900), To: at(11990)})
+			e.Faults = append(e.Faults, scenario.Fault{Kind: scenario.Killed, PID: 1, From: at(11900), To: at(11990)})
 		},
 		"a body that broke off": func(e *scenario.Evidence) {
 			cut := call("", 20000, 20100, 0)

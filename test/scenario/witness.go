@@ -60,6 +60,7 @@ type Witness struct {
 	open  map[*Call]net.Conn
 	rows  map[string]int // calls so far, by row
 	hooks map[string]int // calls so far, by hook
+	begun map[string]int // the same, with those whose body was not read
 }
 
 // NewWitness listens on loopback until the test ends.
@@ -67,7 +68,7 @@ func NewWitness(t testing.TB, cfg WitnessConfig) *Witness {
 	t.Helper()
 	w := &Witness{
 		cfg: cfg, closed: make(chan struct{}), open: map[*Call]net.Conn{},
-		rows: map[string]int{}, hooks: map[string]int{},
+		rows: map[string]int{}, hooks: map[string]int{}, begun: map[string]int{},
 	}
 	w.server = httptest.NewUnstartedServer(w)
 	w.server.Config.ConnContext = w.meet
@@ -120,8 +121,16 @@ func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r.UserAgent() == CallerName {
 		c.Caller = ByPhorge
 	}
-	w.begin(c, conn)
+	nth := w.begin(c, conn)
 	pid := w.whoHas(conn)
+	if behaviour == Slamming && nth%2 == 1 {
+		w.mu.Lock()
+		c.PID, c.Partial = pid, true
+		w.mu.Unlock()
+		w.end(c, 0)
+		drop(rw)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	status := 0
 	if err == nil {
@@ -131,11 +140,22 @@ func (w *Witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c.PID, c.Partial = pid, err != nil
 	w.mu.Unlock()
 	w.end(c, status)
-	if status == 0 {
+	switch status {
+	case 0:
 		drop(rw)
-		return
+	case half:
+		halve(rw)
+	default:
+		rw.WriteHeader(status)
 	}
-	rw.WriteHeader(status)
+}
+
+// halve sends an answer and the beginning of its body, and resets.
+func halve(rw http.ResponseWriter) {
+	rw.Header().Set("Content-Length", "2")
+	_, _ = io.WriteString(rw, "1")
+	_ = http.NewResponseController(rw).Flush()
+	drop(rw)
 }
 
 // whoHas looks for the caller while it waits for its answer.
@@ -146,9 +166,9 @@ func (w *Witness) whoHas(conn net.Conn) int {
 	return pidOf(conn, w.cfg.Callers())
 }
 
-// begin notes a call. Calls of the same hook whose caller has hung up are over:
+// begin notes a call and says the how manieth of its hook it is. Calls of the same hook whose caller has hung up are over:
 // that is asked of the socket, because the news may not have got through yet.
-func (w *Witness) begin(c *Call, conn net.Conn) {
+func (w *Witness) begin(c *Call, conn net.Conn) (nth int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.Start = w.cfg.Now()
@@ -159,6 +179,8 @@ func (w *Witness) begin(c *Call, conn net.Conn) {
 	}
 	w.calls = append(w.calls, c)
 	w.open[c] = conn
+	w.begun[c.Hook]++
+	return w.begun[c.Hook]
 }
 
 // end notes the last moment before the caller can know of an answer.

@@ -25,8 +25,11 @@ func post(ctx context.Context, url, row string) int {
 	if err != nil {
 		return 0
 	}
-	_, _ = io.Copy(io.Discard, res.Body)
+	_, err = io.Copy(io.Discard, res.Body)
 	_ = res.Body.Close()
+	if err != nil {
+		return 0
+	}
 	return res.StatusCode
 }
 
@@ -41,6 +44,8 @@ func TestBehavioursAnswerAsTheyAreCalled(t *testing.T) {
 	answers := map[string][3]int{
 		scenario.Fast: {200, 200, 200}, scenario.Slow: {200, 200, 200}, scenario.Failing: {500, 500, 500},
 		scenario.Flapping: {500, 200, 500}, scenario.Recovering: {500, 200, 200}, scenario.Reset: {}, scenario.Hang: {},
+		scenario.Bursting: {200, 200, 200}, scenario.Hanging: {0, 200, 200}, scenario.Breaking: {0, 200, 200},
+		scenario.Halving: {0, 200, 200}, scenario.Slamming: {0, 200, 0},
 	}
 	for behaviour := range scenario.Behaviours() {
 		want, listed := answers[behaviour]
@@ -49,7 +54,7 @@ func TestBehavioursAnswerAsTheyAreCalled(t *testing.T) {
 		}
 		for i, status := range want {
 			ctx, cancel := context.WithTimeout(t.Context(), scenario.Patience)
-			if behaviour == scenario.Hang {
+			if status == 0 && (behaviour == scenario.Hang || behaviour == scenario.Hanging) {
 				cancel()
 				ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 			}
