@@ -27,7 +27,7 @@ const maxLines = 400
 // new package gets its floor here first.
 var floors = map[string]int{
 	"internal/herald": 0, "internal/signature": 0, "internal/subscription": 0,
-	"internal/delivery": 0, "internal/keyring": 0, "internal/columns": 0,
+	"internal/delivery": 0, "internal/keyring": 0, "internal/columns": 0, "internal/planted": 0,
 
 	"internal/egress": 1, "internal/heralddb": 1, "internal/ledger": 1,
 	"internal/config": 1, "internal/telemetry": 1, "internal/devstack": 1, "receiver": 1,

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"waybill/activities"
+	"waybill/internal/planted"
 )
 
 // Shares of a room. Those known as slow leave one place of unknownShare free: a
@@ -119,6 +120,9 @@ func (o *Ownership) Admit(ctx context.Context, ref activities.Ref, again bool) (
 		if release, err = o.reserveRetry(within, ref.HookPHID, t.slot); err != nil {
 			return nil, busy("Another retry to this hook is under way, or all room for retries to receivers of this kind is taken.")
 		}
+	}
+	if again && planted.Is(planted.RetryOutsideSlot) {
+		return o.pass(ref.HookPHID, t, release), activities.ClaimResult{}
 	}
 	if !t.slot.enter(ctx, kind, patience) {
 		release()

@@ -11,6 +11,7 @@ import (
 	"waybill/internal/herald"
 	"waybill/internal/heralddb"
 	"waybill/internal/ledger"
+	"waybill/internal/planted"
 )
 
 // HoldAfter is how long a lock is kept after the last write about its hook:
@@ -232,7 +233,7 @@ func (o *Ownership) quiet() map[string]*tenure {
 	out := map[string]*tenure{}
 	for hook, t := range o.tenures {
 		held := t.used && o.cfg.Clock().Sub(t.lastUse) < o.cfg.Hold
-		if t.leaving && t.slot.idle() && !held && (o.stopping || !o.waiting(t)) {
+		if t.leaving && (t.slot.idle() && !held || planted.Is(planted.EarlyRelease)) && (o.stopping || !o.waiting(t)) {
 			out[hook] = t
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"waybill/internal/herald"
+	"waybill/internal/planted"
 )
 
 // lastVersion is the highest dateModified (int unsigned) that still leaves room
@@ -89,6 +91,9 @@ func (d *DB) Claim(ctx context.Context, id uint64, seen int64, lock herald.Lock)
 		return herald.Claim{}, false, err
 	}
 	version, err := res.LastInsertId()
+	if planted.Is(planted.SecondSelect) {
+		err = d.pool.QueryRowContext(ctx, "SELECT dateModified FROM herald_webhookrequest WHERE id = ?", id).Scan(&version)
+	}
 	if err == nil && version <= seen {
 		return herald.Claim{}, false, herald.ErrNoVersion
 	}
@@ -110,7 +115,11 @@ func (d *DB) Finish(ctx context.Context, w herald.ResultWrite) (herald.WriteOutc
 	if w.Claim.Version > lastVersion+1 {
 		return "", herald.ErrUnclaimable
 	}
-	res, err := d.pool.ExecContext(ctx, finishSQL, string(w.Verdict.Status), string(w.Verdict.Result),
+	query := finishSQL
+	if planted.Is(planted.NoFence) {
+		query = strings.Replace(query, " AND status = 'queued' AND dateModified = ?", " AND ? > 0", 1)
+	}
+	res, err := d.pool.ExecContext(ctx, query, string(w.Verdict.Status), string(w.Verdict.Result),
 		string(w.Properties), w.Epoch, w.Epoch, w.Claim.ID, w.Claim.Version)
 	if err != nil {
 		return "", fmt.Errorf("write a result: %w", err)

@@ -35,13 +35,15 @@ func (w *world) moves() []scenario.Move {
 		{Kind: "clock moved", Play: w.moveClock},
 		{Kind: "row deleted", Weight: 2, Play: w.collect},
 		{Kind: "hook disabled", Play: w.disable},
+		{Kind: "row failed by Phorge", Weight: 2, Play: w.fail},
+		{Kind: "claim's answer late", Weight: 2, Play: w.delayClaim},
+		{Kind: "claim overtaken", Weight: 2, Play: w.overtakeClaim},
 	}
 }
 
 // weather is what may happen under one seed: half of all moves, so that some
-// meet often that seldom would, and their weights.
-func (w *world) weather(chance *rand.Rand) []scenario.Move {
-	all := w.moves()
+// meet often that seldom would.
+func weather(all []scenario.Move, chance *rand.Rand) []scenario.Move {
 	chance.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:len(all)/2]
 }
@@ -254,6 +256,49 @@ func (w *world) collect(chance *rand.Rand) bool {
 	defer cancel()
 	_, err := w.load.Collect(ctx, chance)
 	return err == nil
+}
+
+func (w *world) fail(*rand.Rand) bool {
+	ctx, cancel := w.within(actWithin)
+	defer cancel()
+	return w.load.Fail(ctx) == nil
+}
+
+// claimStatement is in a claim and in nothing else.
+const claimStatement = "SET dateModified = LAST_INSERT_ID("
+
+// delayClaim lets the answer to a claim come late: the lease runs meanwhile.
+func (w *world) delayClaim(chance *rand.Rand) bool {
+	m, c := w.reached(chance)
+	if m.Kind() != "worker" {
+		return false
+	}
+	held := c.MariaDB.Hold(scenario.Answer, claimStatement)
+	return w.hold("claim of "+m.Name(), seconds(chance, 1, lease.Seconds()+2), held.Release)
+}
+
+// overtakeClaim saves a row between its claim and the answer to that.
+func (w *world) overtakeClaim(chance *rand.Rand) bool {
+	m, c := w.reached(chance)
+	if m.Kind() != "worker" || !w.take("claim of "+m.Name()) {
+		return false
+	}
+	defer w.give("claim of " + m.Name())
+	held := c.MariaDB.Hold(scenario.Answer, claimStatement)
+	defer held.Release()
+	if !scenario.Within(w.t, actWithin, held.Reached) {
+		return false
+	}
+	ctx, cancel := w.within(actWithin)
+	defer cancel()
+	row, err := w.load.Touch(ctx)
+	if err != nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.touched[row] = time.Now()
+	return true
 }
 
 // disable switches a hook off for a while.

@@ -14,6 +14,7 @@ const (
 	Flapping   = "flapping"   // every other call of the hook is 500
 	Bursting   = "bursting"   // burst calls of the hook in a row are 503, then as many are not
 	Recovering = "recovering" // the first call for each row is 500
+	Faltering  = "faltering"  // the same, and each takes slowFor
 	Hanging    = "hanging"    // the first call for each row has no answer
 	Reset      = "reset"      // the connection is reset instead of an answer
 	Breaking   = "breaking"   // the same, at the first call for each row
@@ -25,7 +26,7 @@ const (
 // delivered in the end.
 func Behaviours() map[string]bool {
 	return map[string]bool{
-		Fast: true, Slow: true, Flapping: true, Bursting: true, Recovering: true, Hanging: true,
+		Fast: true, Slow: true, Flapping: true, Bursting: true, Recovering: true, Faltering: true, Hanging: true,
 		Breaking: true, Halving: true, Slamming: true,
 		Hang: false, Failing: false, Reset: false,
 	}
@@ -58,6 +59,8 @@ func (w *Witness) answer(ctx context.Context, behaviour string, nth turn) int {
 		if first {
 			return w.after(ctx, time.Hour, 0)
 		}
+	case Faltering:
+		return w.after(ctx, slowFor, either(first, 500))
 	case Failing:
 		return 500
 	case Flapping:

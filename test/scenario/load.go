@@ -20,8 +20,9 @@ type Planned struct {
 	PHID, Hook string // Hook is the hook's name
 	Behaviour  string
 	Retry      string // devstack.RetryForever or RetryNever
-	// Collected: the row was deleted under way. Disabled: its hook was, for a while.
-	Collected, Disabled bool
+	// Collected: the row was deleted under way. MayFail: its hook was disabled for a
+	// while, or Phorge failed the row for its hook's settings.
+	Collected, MayFail bool
 }
 
 // Endless says that the row is tried again and again and never delivered.
@@ -139,19 +140,55 @@ const duplicateEntry = 1062
 // Collect deletes a row that is queued, as Phorge's garbage collector may at any
 // time, and says which; empty when there is none.
 func (l *Load) Collect(ctx context.Context, chance *rand.Rand) (phid string, err error) {
-	err = l.site.DB.QueryRowContext(ctx, "SELECT phid FROM "+l.site.Database("herald")+
-		".herald_webhookrequest WHERE status = 'queued' ORDER BY RAND(?) LIMIT 1", chance.Uint32()).Scan(&phid)
+	err = l.site.DB.QueryRowContext(ctx, "SELECT phid FROM "+l.table()+
+		" WHERE status = 'queued' ORDER BY RAND(?) LIMIT 1", chance.Uint32()).Scan(&phid)
 	if err != nil {
 		return "", err
 	}
+	l.mark(phid, func(p *Planned) { p.Collected = true })
+	return phid, l.site.Phorge.Collect(ctx, phid)
+}
+
+// mark notes what is done to a row.
+func (l *Load) mark(phid string, note func(*Planned)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.rows {
 		if l.rows[i].PHID == phid {
-			l.rows[i].Collected = true
+			note(&l.rows[i])
 		}
 	}
-	return phid, l.site.Phorge.Collect(ctx, phid)
+}
+
+func (l *Load) table() string { return l.site.Database("herald") + ".herald_webhookrequest" }
+
+// claimed is a row under a claim, the latest one; an error when there is none.
+func (l *Load) claimed(ctx context.Context) (phid string, err error) {
+	err = l.site.DB.QueryRowContext(ctx, "SELECT phid FROM "+l.table()+" WHERE status = 'queued' AND lastRequestResult = 'none'"+
+		" AND dateModified > dateCreated ORDER BY dateModified DESC, id DESC LIMIT 1").Scan(&phid)
+	return phid, err
+}
+
+// Fail fails the row that was claimed last for its hook's settings, as Phorge's
+// worker does before it asks for the lock and without a look at it.
+func (l *Load) Fail(ctx context.Context) error {
+	phid, err := l.claimed(ctx)
+	if err != nil {
+		return err
+	}
+	l.mark(phid, func(p *Planned) { p.MayFail = true })
+	_, err = l.site.DB.ExecContext(ctx, "UPDATE "+l.table()+
+		" SET status = 'failed', dateModified = UNIX_TIMESTAMP() WHERE phid = ? AND status = 'queued'", phid)
+	return err
+}
+
+// Touch saves the row that was claimed last without changing anything in it but
+// its version, as somebody else may do.
+func (l *Load) Touch(ctx context.Context) (phid string, err error) {
+	if phid, err = l.claimed(ctx); err == nil {
+		_, err = l.site.DB.ExecContext(ctx, "UPDATE "+l.table()+" SET dateModified = dateModified + 1 WHERE phid = ? AND status = 'queued'", phid)
+	}
+	return phid, err
 }
 
 // Disable switches a hook off in Phorge. Its rows may from now on end that way.
@@ -204,7 +241,7 @@ func (l *Load) Rows() []Planned {
 	defer l.mu.Unlock()
 	all := slices.Clone(l.rows)
 	for i := range all {
-		all[i].Disabled = l.disabled[all[i].Hook]
+		all[i].MayFail = all[i].MayFail || l.disabled[all[i].Hook]
 	}
 	return all
 }
@@ -242,8 +279,7 @@ func (l *Load) Found(t testing.TB) map[string]devstack.Row {
 }
 
 func (l *Load) find(ctx context.Context) (map[string]devstack.Row, error) {
-	rows, err := l.site.DB.QueryContext(ctx, "SELECT phid, status, lastRequestResult, properties FROM "+
-		l.site.Database("herald")+".herald_webhookrequest")
+	rows, err := l.site.DB.QueryContext(ctx, "SELECT phid, status, lastRequestResult, properties FROM "+l.table())
 	if err != nil {
 		return nil, err
 	}

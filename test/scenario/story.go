@@ -114,6 +114,31 @@ func (v *Verdict) claimed(s story, i int) {
 	if !found || i > 0 && at.Before(s.calls[i-1].Start) && !s.evidence.limits(s.calls[i-1], s.calls[i]) {
 		v.wrong("claim: call %d for row %s of %s has no claim of its own", i+1, s.PHID, s.Hook)
 	}
+	// The receiver may be as late as a busy machine makes it.
+	late := s.calls[i].Start.Sub(at) - s.evidence.Rules.UseWithin
+	if found && s.evidence.Rules.UseWithin > 0 && late > detects && !s.evidence.standing(s.calls[i]) {
+		v.wrong("late: call %d for row %s of %s began %v after its claim, beyond %v", i+1, s.PHID, s.Hook,
+			s.calls[i].Start.Sub(at), s.evidence.Rules.UseWithin)
+	}
+}
+
+// fence: after somebody else's save no result is written but under a new claim.
+// Phorge's own saves have no guard.
+func (v *Verdict) fence(s story) {
+	touched, was := s.evidence.Touched[s.PHID]
+	if !was || s.evidence.Saved[s.PHID] {
+		return
+	}
+	for _, w := range s.writes {
+		if !w.At.After(touched) {
+			continue
+		}
+		if w.Result {
+			v.wrong("fence: a result was written on row %s of %s at %s, which somebody else had saved at %s after its claim",
+				s.PHID, s.Hook, clock(w.At), clock(touched))
+		}
+		return
+	}
 }
 
 // retried: after a failure that stands in the row the backoff is kept. A call
@@ -133,9 +158,13 @@ func (v *Verdict) repeated(s story, i int) {
 	first, second := s.calls[i-1], s.calls[i]
 	r := Repeat{Row: s.PHID, Hook: s.Hook, First: first, Second: second, Gap: second.Start.Sub(first.Start)}
 	fault, found := s.evidence.explain(first, s.since(i-1))
-	if found {
+	touched, was := s.evidence.Touched[s.PHID]
+	switch {
+	case was && touched.After(s.since(i-1)):
+		r.Why = fmt.Sprintf("saved by somebody else at %s", clock(touched))
+	case found:
 		r.Why = fmt.Sprintf("%s of %s at %s", fault.Kind, fault.Who, clock(fault.From))
-	} else {
+	default:
 		v.wrong("unexplained: row %s of %s was called again, but nothing happened to its caller %d (%s from %s to %s, answer %d)",
 			s.PHID, s.Hook, first.PID, first.Caller, clock(first.Start), clock(first.End), first.Status)
 	}
@@ -170,8 +199,11 @@ func (v *Verdict) afterTheEnd(s story) {
 	end := time.Time{}
 	for _, w := range s.writes {
 		if w.Before != queued {
-			v.Overwrites = append(v.Overwrites, fmt.Sprintf("row %s of %s, %s, made %s at %s",
-				s.PHID, s.Hook, w.Before, w.After, clock(w.At)))
+			said := fmt.Sprintf("row %s of %s, %s, made %s at %s", s.PHID, s.Hook, w.Before, w.After, clock(w.At))
+			v.Overwrites = append(v.Overwrites, said)
+			if s.evidence.Saved != nil && !s.evidence.Saved[s.PHID] {
+				v.wrong("overwritten: %s, and not by Phorge", said)
+			}
 		}
 		if w.Before == queued && w.After != queued {
 			end = w.At

@@ -22,6 +22,7 @@ type Taskmasters struct {
 
 	mu    sync.Mutex
 	turns map[Turn]int
+	saved map[string]bool // rows
 	// taken are the rows that one of them is at: a task of Phorge's queue is
 	// leased to one worker at a time.
 	taken map[string]bool
@@ -31,7 +32,7 @@ type Taskmasters struct {
 func NewTaskmasters(t testing.TB, l *Load, n int) *Taskmasters {
 	t.Helper()
 	stop := make(chan struct{})
-	m := &Taskmasters{load: l, turns: map[Turn]int{}, taken: map[string]bool{}}
+	m := &Taskmasters{load: l, turns: map[Turn]int{}, saved: map[string]bool{}, taken: map[string]bool{}}
 	m.end = sync.OnceFunc(func() { close(stop); m.ended.Wait() })
 	for range n {
 		w := NewPhorgeWorker(t, l.site.Phorge)
@@ -49,6 +50,13 @@ func (m *Taskmasters) Turns() map[Turn]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.turns)
+}
+
+// Saved are the rows that they have saved, or may have.
+func (m *Taskmasters) Saved() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.saved)
 }
 
 // Failed is a turn that ended in an error, wherever it was.
@@ -96,4 +104,7 @@ func (m *Taskmasters) give(phid string, turn Turn) {
 	defer m.mu.Unlock()
 	delete(m.taken, phid)
 	m.turns[turn]++
+	if turn == Called || turn == Failed {
+		m.saved[phid] = true
+	}
 }

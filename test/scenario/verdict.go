@@ -20,6 +20,9 @@ type Rules struct {
 	// WriteWithin is how long after an answer a process may still be about to
 	// write it: a fault within that time can explain that it never did.
 	WriteWithin time.Duration
+	// UseWithin is how long after its claim a call may begin: what is then left of
+	// the lease covers a whole exchange and its write.
+	UseWithin time.Duration
 }
 
 // Evidence is everything a run leaves behind.
@@ -33,6 +36,10 @@ type Evidence struct {
 	Faults []Fault
 	// Kept are the successes that stand in workflow histories.
 	Kept []Kept
+	// Touched are the rows that the test has saved as somebody else may do, and when.
+	Touched map[string]time.Time
+	// Saved are the rows that the player of Phorge's worker has saved.
+	Saved map[string]bool
 	// Stepped are the moments at which the database's clock was moved.
 	Stepped []time.Time
 }
@@ -54,8 +61,8 @@ type Verdict struct {
 	Retries int
 	// Calls is how many there were; Unknown how many left no result.
 	Calls, Unknown int
-	// Overwrites are saves on rows that were finished already. Waybill makes
-	// none: they are Phorge's.
+	// Overwrites are saves of Phorge's on rows that were finished already. Waybill
+	// makes none.
 	Overwrites []string
 }
 
@@ -86,6 +93,7 @@ func (e Evidence) Judge() Verdict {
 		v.unknown(s)
 		v.repeats(s)
 		v.afterTheEnd(s)
+		v.fence(s)
 	}
 	return v
 }
@@ -180,10 +188,10 @@ func (v *Verdict) overlaps(e Evidence) {
 func clock(at time.Time) string { return at.UTC().Format("15:04:05.000") }
 
 // end: the row stands where its last call has brought it, unless it was
-// collected or its hook disabled meanwhile.
+// collected or failed for its hook's settings meanwhile.
 func (v *Verdict) end(s story) {
 	got := s.found.Status + "/" + s.found.LastResult
-	if s.Collected || s.Disabled && got == "failed/none" {
+	if s.Collected || s.MayFail && got == "failed/none" {
 		return
 	}
 	if len(s.calls) == 0 {

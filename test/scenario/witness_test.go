@@ -44,7 +44,7 @@ func TestBehavioursAnswerAsTheyAreCalled(t *testing.T) {
 	answers := map[string][3]int{
 		scenario.Fast: {200, 200, 200}, scenario.Slow: {200, 200, 200}, scenario.Failing: {500, 500, 500},
 		scenario.Flapping: {500, 200, 500}, scenario.Recovering: {500, 200, 200}, scenario.Reset: {}, scenario.Hang: {},
-		scenario.Bursting: {200, 200, 200}, scenario.Hanging: {0, 200, 200}, scenario.Breaking: {0, 200, 200},
+		scenario.Faltering: {500, 200, 200}, scenario.Bursting: {200, 200, 200}, scenario.Hanging: {0, 200, 200}, scenario.Breaking: {0, 200, 200},
 		scenario.Halving: {0, 200, 200}, scenario.Slamming: {0, 200, 0},
 	}
 	for behaviour := range scenario.Behaviours() {

@@ -1,0 +1,5 @@
+//go:build planted_early_release
+
+package planted
+
+const bug = EarlyRelease

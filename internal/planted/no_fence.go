@@ -1,0 +1,5 @@
+//go:build planted_no_fence
+
+package planted
+
+const bug = NoFence

@@ -1,0 +1,5 @@
+//go:build planted_replay
+
+package planted
+
+const bug = Replay

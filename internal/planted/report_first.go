@@ -1,0 +1,5 @@
+//go:build planted_report_first
+
+package planted
+
+const bug = ReportFirst

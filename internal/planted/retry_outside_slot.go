@@ -1,0 +1,5 @@
+//go:build planted_retry_outside_slot
+
+package planted
+
+const bug = RetryOutsideSlot

@@ -1,0 +1,5 @@
+//go:build planted_second_select
+
+package planted
+
+const bug = SecondSelect
