@@ -39,12 +39,41 @@ func build(tags string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "waybill")
+	return path, compile(tags, path, "")
+}
+
+// compile builds the program from the tree in a directory; empty for this one.
+func compile(tags, path, tree string) error {
 	// Without a version from git: a tree in the middle of a merge builds too.
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-tags", tags, "-o", path, "waybill/cmd/waybill") //nolint:noctx // bound by go test's own timeout
 	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr, cmd.Dir = &said, &said, tree
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, said.String())
+		return fmt.Errorf("%w\n%s", err, said.String())
 	}
-	return path, nil
+	return nil
+}
+
+// BuildEarlier builds the program as it was at a commit of this repository. It
+// skips the test where the checkout does not have that commit: a shallow clone or
+// an archive.
+func BuildEarlier(t testing.TB, commit string) string {
+	t.Helper()
+	if err := exec.CommandContext(t.Context(), "git", "cat-file", "-e", commit+"^{commit}").Run(); err != nil {
+		t.Skipf("this checkout has no commit %s to upgrade from (a shallow clone, or no git)", commit)
+	}
+	tree := t.TempDir()
+	archive := filepath.Join(tree, "tree.tar")
+	for _, args := range [][]string{
+		{"git", "-C", "..", "archive", "-o", archive, commit}, {"tar", "-x", "-f", archive, "-C", tree},
+	} {
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("scenario: %v: %v\n%s", args, err, out)
+		}
+	}
+	path := filepath.Join(tree, "waybill-earlier")
+	if err := compile("", path, tree); err != nil {
+		t.Fatalf("scenario: the program of %s does not build: %v", commit, err)
+	}
+	return path
 }

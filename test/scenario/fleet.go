@@ -17,6 +17,8 @@ type Fleet struct {
 	site     *Site
 	settings map[string]string
 	now      func() time.Time
+	// Program is what members run that start from now on; the site's when empty.
+	Program string
 	// Dress, when set, says what a member gets of its own beside the settings, by
 	// its name.
 	Dress func(name string) map[string]string
@@ -136,7 +138,11 @@ func (m *Member) Restart(t testing.TB) {
 	if m.fleet.Dress != nil {
 		maps.Copy(settings, m.fleet.Dress(m.name))
 	}
-	p := m.fleet.site.Run(t, settings, m.kind)
+	program := m.fleet.Program
+	if program == "" {
+		program = m.fleet.site.binary
+	}
+	p := Start(t, program, m.fleet.site.With(settings), m.kind)
 	m.fleet.mu.Lock()
 	defer m.fleet.mu.Unlock()
 	m.runs = append(m.runs, p)
