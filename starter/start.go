@@ -112,8 +112,9 @@ func (s *Starter) execute(ctx context.Context, hook string, o client.StartWorkfl
 	run, err := s.cfg.Temporal.ExecuteWorkflow(ctx, o, w, in(with))
 	var invalid *serviceerror.InvalidArgument
 	if with && errors.As(err, &invalid) {
-		s.attributes.Store(false)
-		s.cfg.Log.Warn("Temporal does not take the search attributes, starting without them")
+		if s.attributes.CompareAndSwap(true, false) { // many find out at once
+			s.cfg.Log.Warn("Temporal does not take the search attributes, starting without them")
+		}
 		return s.execute(ctx, hook, o, w, in)
 	}
 	s.heard(ctx, err)

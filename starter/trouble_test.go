@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -138,6 +139,23 @@ func TestAServerThatDoesNotKnowTheSearchAttributes(t *testing.T) {
 				t.Errorf("%s started with attributes: %v", s.id, s.attributes)
 			}
 		}
+	})
+}
+
+// Many find out at once when a server has lost its state; one line says it.
+func TestALostSetOfSearchAttributesIsOneLine(t *testing.T) {
+	play(t, func(w *world, _ *Config) {
+		w.broken["attributes"], w.latency = errUnknownAttribute, time.Second
+		for n := range 40 {
+			w.hooks = append(w.hooks, fmt.Sprintf("h%02d", n))
+		}
+	}, func(w *world) {
+		w.wait(time.Minute)
+		if n := w.logged("does not take the search attributes"); n != 1 {
+			t.Errorf("%d lines", n)
+		}
+		w.change(func() { w.latency = 0 })
+		w.wait(2 * time.Second)
 	})
 }
 
