@@ -48,8 +48,9 @@ go:
 .PHONY: test
 test: static temporal mariadb faketime ## everything CI runs: check, and the tests with real servers
 	@$(no-race)
-	go test $(TESTFLAGS) $$(go list ./... | grep -v '/test$$')
+	go test $(TESTFLAGS) $$(go list ./... | grep -v -e '/test$$' -e '/test/faults$$')
 	go test $(RACE) -timeout 45m ./test
+	go test $(RACE) -timeout 30m -v ./test/faults -seeds 4 -lanes 2
 
 .PHONY: check
 check: static ## format, lint, floors, workflow determinism, and the tests that need no servers
@@ -69,6 +70,17 @@ static: lint-tools
 	@echo "replay";        go test -run 'Replay' ./workflows/...
 
 no-race = $(if $(RACE),true,echo "no C compiler found: testing without the race detector")
+
+# SEEDS=n and FROM=n choose the seeds, LANES=n how many run at once, each on
+# servers of its own; PLANTED=n looks for each planted bug under n seeds at most.
+SEEDS ?= 20
+FROM ?= 0
+LANES ?= 3
+PLANTED ?= 3
+.PHONY: faults
+faults: temporal mariadb faketime ## the fault campaign: SEEDS=20 seeds, then the planted bugs (about 25 minutes)
+	go test -timeout 24h -v ./test/faults -run Fault -seeds $(SEEDS) -from $(FROM) -lanes $(LANES)
+	go test -timeout 24h -v ./test/faults -run Planted -planted $(PLANTED)
 
 .PHONY: bench
 bench: temporal mariadb build ## deliveries/s beside empty workflows, latency, idle cost, cost by depth (about 20 minutes)

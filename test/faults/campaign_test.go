@@ -4,7 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"waybill/internal/devstack"
 	"waybill/internal/devstack/stacktest"
 	"waybill/test/scenario"
-
-	"os"
 )
 
 // What the command line can change.
@@ -30,7 +33,11 @@ var (
 // program is built once for all seeds.
 var program scenario.Binary
 
-func TestMain(m *testing.M) { stacktest.Main(m) }
+func TestMain(m *testing.M) {
+	// The driver says of each connection that was cut that it was.
+	_ = mysql.SetLogger(log.New(io.Discard, "", 0))
+	stacktest.Main(m)
+}
 
 // Whatever happens, and to whom, each row comes to its right end, nothing is
 // sent twice but where nobody knew the outcome, and nothing is left over.
