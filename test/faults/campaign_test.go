@@ -24,10 +24,10 @@ import (
 
 // What the command line can change.
 var (
-	seeds   = flag.Int("seeds", 3, "how many seeds to run, beside those that once failed")
+	seeds   = flag.Int("seeds", 4, "how many seeds to run, beside those that once failed")
 	from    = flag.Uint64("from", 0, "the first of them; 0 takes the time of day")
 	lasting = flag.Duration("lasting", 20*time.Second, "how long faults are made for one seed")
-	lanes   = flag.Int("lanes", 3, "how many seeds run at once, each on servers of its own")
+	lanes   = flag.Int("lanes", 2, "how many seeds run at once, each on servers of its own")
 )
 
 // program is built once for all seeds.
@@ -51,11 +51,20 @@ func TestNoFaultLosesOrDoublesACall(t *testing.T) {
 				t.Parallel()
 				on := startServers(t)
 				for seed := range next {
-					t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, on, seed, sum) })
+					t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, worldOf{on: on, seed: seed}, sum) })
 				}
 			})
 		}
 	})
+	t.Log(sum)
+}
+
+// Temporal's whole state is lost again and again under load, and a fresh cluster
+// picks up: rows are the truth.
+func TestALostTemporalLosesNoCall(t *testing.T) {
+	stacktest.NeedsServers(t)
+	sum := newSum()
+	run(t, worldOf{on: startServers(t), seed: choose(1, *from)[len(onceFailed)], only: []string{"Temporal wiped"}}, sum)
 	t.Log(sum)
 }
 

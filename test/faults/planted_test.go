@@ -2,7 +2,6 @@ package faults
 
 import (
 	"flag"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -12,21 +11,27 @@ import (
 	"waybill/test/scenario"
 )
 
-var plantedSeeds = flag.Int("planted", 0, "look for each planted bug, under so many seeds at most")
+var (
+	bugs  = flag.String("bugs", string(planted.Replay), "the planted bugs to look for, by name; or all")
+	tries = flag.Int("tries", 4, "under how many seeds each is looked for at most")
+)
 
-// finding is how a bug is found: the moves that it needs, and the beginnings of
-// what the judge says then.
-type finding struct{ moves, rules []string }
+// finding is how a bug is found: the moves that it needs, the beginnings of what
+// the judge says then, and how many taskmasters of Phorge's there are.
+type finding struct {
+	moves, rules []string
+	phorges      int
+}
 
 func findings() map[planted.Bug]finding {
 	return map[planted.Bug]finding{
-		planted.NoFence:          {[]string{"row failed by Phorge", "SIGKILL"}, []string{"overwritten:", "fence:", "double:"}},
-		planted.NoLeaseCheck:     {[]string{"Temporal unheard"}, []string{"late:"}},
-		planted.SecondSelect:     {[]string{"claim overtaken"}, []string{"fence:"}},
-		planted.ReportFirst:      {[]string{"Temporal wiped", "Temporal unheard"}, []string{"unexplained:", "double:"}},
-		planted.RetryOutsideSlot: {[]string{"database connections cut"}, []string{"overlap:"}},
-		planted.EarlyRelease:     {[]string{"SIGTERM"}, []string{"overlap:"}},
-		planted.Replay:           {[]string{"Temporal connections cut"}, []string{"claim:"}},
+		planted.NoFence:          {moves: []string{"row failed by Phorge"}, rules: []string{"overwritten:", "fence:"}},
+		planted.NoLeaseCheck:     {moves: []string{"Temporal unheard"}, rules: []string{"late:"}},
+		planted.SecondSelect:     {moves: []string{"claim overtaken"}, rules: []string{"fence:"}},
+		planted.ReportFirst:      {moves: []string{"Temporal wiped", "Temporal unheard"}, rules: []string{"unexplained:", "double:"}},
+		planted.RetryOutsideSlot: {moves: []string{"database connections cut"}, rules: []string{"overlap:"}},
+		planted.EarlyRelease:     {moves: []string{"SIGTERM"}, rules: []string{"overlap:", "double:"}, phorges: 6},
+		planted.Replay:           {moves: []string{"Temporal connections cut"}, rules: []string{"claim:"}},
 	}
 }
 
@@ -34,29 +39,35 @@ func findings() map[planted.Bug]finding {
 // that it breaks, where the moves are made that it takes.
 func TestEachPlantedBugIsFound(t *testing.T) {
 	stacktest.NeedsServers(t)
-	if *plantedSeeds == 0 {
-		t.Skip("builds and runs seven programs: make faults does")
+	wanted := strings.Split(*bugs, ",")
+	if *bugs == "all" {
+		wanted = nil
+		for _, bug := range planted.All() {
+			wanted = append(wanted, string(bug))
+		}
 	}
 	on := startServers(t)
-	for _, bug := range planted.All() {
-		t.Run(string(bug), func(t *testing.T) { find(t, on, bug) })
+	for _, bug := range wanted {
+		if !slices.Contains(planted.All(), planted.Bug(bug)) {
+			t.Fatalf("no bug is called %q; there are %q", bug, planted.All())
+		}
+		t.Run(bug, func(t *testing.T) { find(t, on, planted.Bug(bug)) })
 	}
 }
 
 func find(t *testing.T, on scenario.Servers, bug planted.Bug) {
-	program := scenario.Binary{Tags: bug.Tag()}
-	for seed := range uint64(*plantedSeeds) {
+	program, how := scenario.Binary{Tags: bug.Tag()}, findings()[bug]
+	for seed := range uint64(*tries) {
 		found := false
 		t.Run("", func(t *testing.T) {
-			chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // as in run
-			w := newWorld(t, worldOf{on, &program, seed})
-			w.conductor.Moves = slices.DeleteFunc(w.moves(), func(m scenario.Move) bool { return !slices.Contains(findings()[bug].moves, m.Kind) })
-			w.play(chance)
+			of := worldOf{on: on, seed: seed, program: &program, only: how.moves}
+			w := newWorld(t, of)
+			w.play(of.chance(), how.phorges)
 			scenario.Within(t, settleWithin, func() bool { return w.load.Outstanding(t)+w.witness.UnderWay() == 0 })
 			v := w.evidence().Judge()
 			for _, wrong := range v.Wrong {
 				by := func(rule string) bool { return strings.HasPrefix(wrong, rule) }
-				if slices.ContainsFunc(findings()[bug].rules, by) {
+				if slices.ContainsFunc(how.rules, by) {
 					t.Logf("%s, found under seed %d (%s) by %q, and %d more", bug, seed, w.conductor.Played(), wrong, len(v.Wrong)-1)
 					found = true
 					return
@@ -68,5 +79,5 @@ func find(t *testing.T, on scenario.Servers, bug planted.Bug) {
 			return
 		}
 	}
-	t.Errorf("%s is not found within %d seeds", bug, *plantedSeeds)
+	t.Errorf("%s is not found within %d seeds", bug, *tries)
 }

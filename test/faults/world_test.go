@@ -68,13 +68,15 @@ type world struct {
 }
 
 // run plays one seed and judges it, and what is left over.
-func run(t *testing.T, on scenario.Servers, seed uint64, total *sum) {
+func run(t *testing.T, of worldOf, total *sum) {
 	began := time.Now()
-	chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's choices, to be repeated
-	w := newWorld(t, worldOf{on, &program, seed})
-	w.conductor.Moves = weather(w.moves(), chance)
+	chance := of.chance()
+	w := newWorld(t, of)
+	if of.only == nil {
+		w.conductor.Moves = weather(w.conductor.Moves, chance)
+	}
 	fresh := w.goroutines()
-	w.play(chance)
+	w.play(chance, chance.IntN(4))
 	w.load.AwaitDone(t, settleWithin)
 	w.nothingOpen()
 	w.nothingGrown(fresh)
@@ -90,11 +92,12 @@ func run(t *testing.T, on scenario.Servers, seed uint64, total *sum) {
 		time.Since(began).Round(time.Second))
 }
 
-// play lets the load come and the conductor do what he likes, and heals all.
-func (w *world) play(chance *rand.Rand) {
+// play lets the load come, beside so many taskmasters of Phorge's, and the
+// conductor do what he likes, and heals all.
+func (w *world) play(chance *rand.Rand, phorges int) {
 	w.load.Queue(w.t, 2+chance.IntN(8), devstack.RetryForever)
 	stop := w.load.Stream(w.t, everyRow, pick(chance, devstack.RetryForever, devstack.RetryNever))
-	w.phorge = scenario.NewTaskmasters(w.t, w.load, chance.IntN(3))
+	w.phorge = scenario.NewTaskmasters(w.t, w.load, phorges)
 	w.conductor.Conduct(w.t, int(*lasting/everyMove))
 	stop()
 	w.phorge.End()
@@ -105,21 +108,40 @@ func pick[T any](chance *rand.Rand, from ...T) T { return from[chance.IntN(len(f
 
 // worldOf is what a world is made of.
 type worldOf struct {
-	on      scenario.Servers
+	on   scenario.Servers
+	seed uint64
+	// program is another one than this tree's, nil for that.
 	program *scenario.Binary
-	seed    uint64
+	// only are the kinds of moves that are made, nil for what the seed chooses.
+	only []string
+}
+
+// chance is what decides all that is left to chance.
+func (of worldOf) chance() *rand.Rand {
+	return rand.New(rand.NewPCG(of.seed, 1)) //nolint:gosec // a test's choices, to be repeated
+}
+
+// moves are those that may be made.
+func (of worldOf) moves(all []scenario.Move) []scenario.Move {
+	if of.only == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(m scenario.Move) bool { return !slices.Contains(of.only, m.Kind) })
 }
 
 // newWorld installs everything and starts two processes of each role.
 func newWorld(t *testing.T, of worldOf) *world {
 	t.Helper()
+	if of.program == nil {
+		of.program = &program
+	}
 	site := scenario.NewSiteOn(t, of.program, of.on)
 	w := &world{
 		Site: site, t: t, on: of.on, journal: scenario.NewJournal(t, site.Phorge, time.Now),
 		fleet: scenario.NewFleet(site, settings(), time.Now), conductor: scenario.Conductor{Seed: of.seed, Every: everyMove},
 		healing: make(chan struct{}), cables: map[string]scenario.Cables{}, held: map[string]bool{}, touched: map[string]time.Time{},
 	}
-	w.fleet.Dress = w.dress
+	w.fleet.Dress, w.conductor.Moves = w.dress, of.moves(w.moves())
 	t.Cleanup(w.heal)
 	t.Cleanup(w.showServers)
 	w.witness = scenario.NewWitness(t, scenario.WitnessConfig{Now: time.Now, Callers: w.fleet.PIDs})

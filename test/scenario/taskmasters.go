@@ -12,6 +12,14 @@ import (
 // Phorge does, so that few seconds show what days do.
 const roundEvery = 50 * time.Millisecond
 
+// A taskmaster is slow at every slowTurn-th turn: it looks at a row and asks for the
+// lock only after slowTurnTakes, as on a busy machine. Waybill holds a lock for
+// longer than that after its last write.
+const (
+	slowTurn      = 8
+	slowTurnTakes = 2 * time.Second
+)
+
 // Taskmasters are several of Phorge's, each trying every queued row of a load
 // again and again, as Phorge does in its own time. A database that goes away
 // makes their tasks fail, and they come back to them.
@@ -35,7 +43,12 @@ func NewTaskmasters(t testing.TB, l *Load, n int) *Taskmasters {
 	m := &Taskmasters{load: l, turns: map[Turn]int{}, saved: map[string]bool{}, taken: map[string]bool{}}
 	m.end = sync.OnceFunc(func() { close(stop); m.ended.Wait() })
 	for range n {
-		w := NewPhorgeWorker(t, l.site.Phorge)
+		w, turns := NewPhorgeWorker(t, l.site.Phorge), 0
+		w.Between = func() {
+			if turns++; turns%slowTurn == 0 {
+				pass(t, slowTurnTakes)
+			}
+		}
 		m.ended.Go(func() { m.work(t.Context(), w, stop) })
 	}
 	t.Cleanup(m.end)
