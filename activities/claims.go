@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"waybill/internal/herald"
+	"waybill/internal/planted"
 )
 
 // held is a claim this process won and has not used, with everything the send
@@ -36,6 +37,9 @@ func (c *claims) put(phid string, h *held, life time.Duration, expired func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held[phid] = h
+	if planted.Is(planted.NoLeaseCheck) {
+		life = time.Hour
+	}
 	h.expiry = time.AfterFunc(life, func() {
 		if c.remove(phid, h) {
 			expired()

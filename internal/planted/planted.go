@@ -13,7 +13,8 @@ type Bug string
 const (
 	// NoFence writes a result whatever the row has become.
 	NoFence Bug = "no_fence"
-	// NoLeaseCheck dials without a look at what is left of the claim's lease.
+	// NoLeaseCheck keeps an unused claim beyond its lease and dials without a look
+	// at what is left of that.
 	NoLeaseCheck Bug = "no_lease_check"
 	// SecondSelect asks for the claim's version in a statement of its own.
 	SecondSelect Bug = "second_select"

@@ -29,7 +29,7 @@ func TestEachTagPlantsItsBug(t *testing.T) {
 			t.Errorf("with the tag %s %q is planted, %v", bug.Tag(), got, err)
 		}
 	}
-	if got, err := run(planted.NoFence.Tag()+","+planted.Replay.Tag()); err == nil {
+	if got, err := run(planted.NoFence.Tag() + "," + planted.Replay.Tag()); err == nil {
 		t.Errorf("two tags build: %q", got)
 	}
 }

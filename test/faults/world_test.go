@@ -118,7 +118,7 @@ type worldOf struct {
 
 // chance is what decides all that is left to chance.
 func (of worldOf) chance() *rand.Rand {
-	return rand.New(rand.NewPCG(of.seed, 1)) //nolint:gosec // a test's choices, to be repeated
+	return rand.New(rand.NewPCG(of.seed, 1))
 }
 
 // moves are those that may be made.

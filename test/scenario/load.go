@@ -146,7 +146,7 @@ func (l *Load) Collect(ctx context.Context, chance *rand.Rand) (phid string, err
 		return "", err
 	}
 	l.mark(phid, func(p *Planned) { p.Collected = true })
-	return phid, l.site.Phorge.Collect(ctx, phid)
+	return phid, l.site.Collect(ctx, phid)
 }
 
 // mark notes what is done to a row.
