@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +32,11 @@ func TestMain(m *testing.M) {
 }
 
 func TestSignals(t *testing.T) {
+	// Whoever started the tests may ignore it, as nohup does, and children inherit
+	// that; what is caught here is theirs as usual again.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	for _, pair := range [][2]syscall.Signal{
 		{syscall.SIGINT, syscall.SIGINT}, {syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGTERM, syscall.SIGINT},
 		{syscall.SIGHUP, syscall.SIGTERM},
