@@ -44,7 +44,7 @@ func lane() *activities.Herald { return nil }
 type request struct {
 	in       RequestInput
 	attempts int
-	rounds   int // of this run: how often it asked for its row and rested
+	rests    int // of this run, those that no word cut short
 	inVain   int // sends in a row that were not made, and claims that found no room
 	last     activities.ClaimState
 	now      bool // an operator asked for a retry at once, not acted on yet
@@ -165,7 +165,7 @@ func (r *request) rest(ctx workflow.Context, s step) {
 	defer cancel()
 	timer := workflow.NewTimerWithOptions(timerCtx, s.wait, workflow.TimerOptions{Summary: r.summary(s)})
 	workflow.NewSelector(ctx).
-		AddFuture(timer, func(workflow.Future) {}).
+		AddFuture(timer, func(workflow.Future) { r.rests++ }).
 		AddReceive(r.retryNow, func(workflow.ReceiveChannel, bool) { r.drain() }).
 		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).
 		Select(ctx)
@@ -194,22 +194,21 @@ func (r *request) forgetRepeats(ctx workflow.Context) {
 	}
 }
 
-// roundsOfARun is how often one run asks for its row, some 250 events. A worker
+// restsOfARun is how often one run rests, some 250 events. A worker
 // replays them all whenever it has not kept the run, and thousands that rest are
 // not kept: what a retry costs must not grow with those before it. The server's
 // own suggestion comes after 4,096 events, some four hundred retries.
-const roundsOfARun = 25
+const restsOfARun = 25
 
 // shortRuns names the change by which it is asked (ADR 0012).
-const shortRuns = "continue-as-new-after-25-rounds"
+const shortRuns = "continue-as-new-after-25-rests"
 
 // long says that the history should be continued in a new run.
 func (r *request) long(ctx workflow.Context) bool {
 	if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 		return true
 	}
-	r.rounds++
-	return r.rounds >= roundsOfARun && workflow.GetVersion(ctx, shortRuns, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	return r.rests >= restsOfARun && workflow.GetVersion(ctx, shortRuns, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // continueAsNew keeps histories short; what was asked for goes along.
