@@ -54,6 +54,17 @@ func TestPingMissesEveryTable(t *testing.T) {
 	}
 }
 
+// So are the columns that later versions added: without one nothing can be owned.
+func TestPingMissesEveryAddedColumn(t *testing.T) {
+	for table, column := range map[string]string{"hook_pause": "released", "hook_owner": "waits_until"} {
+		l, exec := migrated(t)
+		exec("ALTER TABLE " + table + " DROP COLUMN " + column)
+		if err := l.Ping(t.Context()); !ledger.Unprepared(err) {
+			t.Errorf("%s.%s: %v", table, column, err)
+		}
+	}
+}
+
 // An answer that breaks off at its second row is an error, and says what was asked.
 func TestAnAnswerThatBreaksOffSaysWhatWasAsked(t *testing.T) {
 	l, exec := migrated(t)

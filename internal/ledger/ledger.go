@@ -111,7 +111,7 @@ SELECT (SELECT COUNT(*) FROM (SELECT released FROM hook_pause LIMIT 1) p) +
        (SELECT COUNT(*) FROM (SELECT 1 FROM silence_evidence LIMIT 1) s) +
        (SELECT COUNT(*) FROM (SELECT 1 FROM worker_session LIMIT 1) w) +
        (SELECT COUNT(*) FROM (SELECT 1 FROM installation LIMIT 1) i) +
-       (SELECT COUNT(*) FROM (SELECT 1 FROM hook_owner LIMIT 1) o)`).Scan(&one)
+       (SELECT COUNT(*) FROM (SELECT waits_until FROM hook_owner LIMIT 1) o)`).Scan(&one)
 	if err != nil {
 		return fmt.Errorf("read Waybill's tables: %w", err)
 	}
