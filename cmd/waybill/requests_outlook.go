@@ -89,13 +89,15 @@ func farAhead(r heralddb.Listed, lease int64) bool {
 // waits speaks of rows that are sent sooner or later.
 func (o outlook) waits() (text string, from int64) {
 	if o.row.State == heralddb.StateClaimed {
-		end := o.row.Modified + o.lease
-		return "It is being sent. Should its sender have died, it is tried again after its claim's lease, " + stamp(end) + ".", 0
+		return o.claimed()
 	}
-	if o.until != 0 {
+	if o.until > o.begins {
 		return "It waits for the breaker, which is open until " + stamp(o.until) + ": too many of the hook's requests failed lately.", o.until
 	}
 	rested := o.row.LastEpoch + o.backoff
+	if o.begins != 0 && o.row.Claimed() {
+		return o.claimed() // the claim's lease is over, and still nobody knows
+	}
 	if o.begins != 0 && (o.row.State != heralddb.StateResting || o.begins > rested) {
 		return "It waits, as its whole hook does, until calls of the hook's last owner are over, which did not hand it over: " +
 			"the next one sends from " + stamp(o.begins) + " on.", o.begins
@@ -109,6 +111,18 @@ func (o outlook) waits() (text string, from int64) {
 	default:
 		return "It is sent as soon as it is its turn.", o.row.Now
 	}
+}
+
+// claimed speaks of a row that somebody took up to send. While the hook waits for
+// its last owner nobody else sends, so the claim is that one's.
+func (o outlook) claimed() (text string, from int64) {
+	end := o.row.Modified + o.lease
+	if o.begins == 0 {
+		return "It is being sent. Should its sender have died, it is tried again after its claim's lease, " + stamp(end) + ".", 0
+	}
+	from = max(end, o.begins)
+	return "The hook's last owner took it up and did not hand the hook over, so whether it was sent is not known. " +
+		"Unless that one still writes its result, it is sent again from " + stamp(from) + " on; until then the whole hook waits.", from
 }
 
 func stamp(second int64) string { return moment(second).String() }

@@ -146,7 +146,10 @@ func (o outlook) told() string {
 	if text := o.stuck(); text != "" {
 		return "Told, and still: " + text
 	}
-	if o.row.State == heralddb.StateClaimed || o.until != 0 {
+	if o.row.State == heralddb.StateResting {
+		o.row.State = heralddb.StateDue // the signal ends the rest, and nothing but the rest
+	}
+	if o.row.State == heralddb.StateClaimed || o.until != 0 || o.begins != 0 {
 		text, _ := o.waits()
 		return "Told, and still: " + text
 	}
@@ -159,8 +162,8 @@ func (o outlook) untold() string {
 		return "No workflow is open for it. " + text
 	}
 	text, _ := o.waits()
-	if o.row.State == heralddb.StateResting && o.until == 0 {
-		text = "Waybill starts one when its rest is over, from " + stamp(o.row.LastEpoch+o.backoff) + " on."
+	if rested := o.row.LastEpoch + o.backoff; o.row.State == heralddb.StateResting && o.until == 0 && o.begins <= rested {
+		text = "Waybill starts one when its rest is over, from " + stamp(rested) + " on."
 	}
 	return "No workflow is open for it. " + text
 }

@@ -57,10 +57,35 @@ func TestWithoutAWorkflowTheFirstObstacleIsNamed(t *testing.T) {
 		"rest":            {outlook{row: rests, hook: &healthy, owner: "o"}, "when its rest is over, from " + stamp(now+50)},
 		"breaker, longer": {outlook{row: rests, hook: &healthy, owner: "o", until: now + 90}, "the breaker, which is open until " + stamp(now+90)},
 		"breaker, less":   {outlook{row: rests, hook: &healthy, owner: "o", until: now + 9}, "the breaker, which is open until " + stamp(now+9)},
+		"crash, longer":   {outlook{row: rests, hook: &healthy, owner: "o", begins: now + 51}, "the next one sends from " + stamp(now+51)},
+		"crash, less":     {outlook{row: rests, hook: &healthy, owner: "o", begins: now + 49}, "when its rest is over, from " + stamp(now+50)},
 		"paused":          {outlook{row: rests, hook: &healthy, pause: &pauseView{Kind: hookPaused, By: "ada"}, until: now + 9}, "paused by ada"},
 	} {
 		tt.o.backoff = backoff
 		if got := tt.o.untold(); !strings.Contains(got, tt.want) || !strings.HasPrefix(got, "No workflow is open for it. ") {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// A signal ends a rest and nothing else: what still holds the row is named.
+func TestASignalDoesNotPassWhatHoldsTheHook(t *testing.T) {
+	const now = 1000
+	rests := outlook{
+		row:  heralddb.Listed{State: heralddb.StateResting, Now: now, Request: herald.Request{LastEpoch: now - 10, Properties: []byte(`{}`)}},
+		hook: &herald.Hook{URI: "http://127.0.0.1/x", HMACKey: []byte("k"), Status: "enabled"}, owner: "o", backoff: 60,
+	}
+	for name, tt := range map[string]struct {
+		begins, until int64
+		want          string
+	}{
+		"nothing":                           {0, 0, "Told: it is tried now."},
+		"an owner crashed, less than rests": {now + 9, 0, "Told, and still: It waits, as its whole hook does, until calls of the hook's last owner are over, which did not hand it over: the next one sends from " + stamp(now+9) + " on."},
+		"breaker":                           {0, now + 9, "Told, and still: It waits for the breaker, which is open until " + stamp(now+9)},
+	} {
+		o := rests
+		o.begins, o.until = tt.begins, tt.until
+		if got := o.told(); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
