@@ -27,9 +27,15 @@ type yard struct {
 // and recover, is out of the way.
 func newYard(t *testing.T) yard {
 	t.Helper()
+	return yardOf(t, &program)
+}
+
+// yardOf is newYard with another program.
+func yardOf(t *testing.T, with *scenario.Binary) yard {
+	t.Helper()
 	settings := slowLease()
 	settings["WAYBILL_HERALD_BREAKER_THRESHOLD"] = "100000"
-	site := scenario.NewSite(t, &program)
+	site := scenario.NewSite(t, with)
 	y := yard{
 		Site: site, journal: scenario.NewJournal(t, site.Phorge, time.Now), fleet: scenario.NewFleet(site, settings, time.Now),
 		// An answer is written within the allowance or given up.
