@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -191,6 +192,60 @@ func TestWorkflowsTouchNothing(t *testing.T) {
 				t.Errorf("%s: a workflow decides and does nothing else, this imports %s", s.path, imported)
 			}
 		}
+	}
+}
+
+// plantedAt says in which files, and at how many places in each, a planted bug
+// is asked for: where the rule lives that it breaks, and nowhere else.
+var plantedAt = map[string]int{
+	"activities/send.go": 4, "activities/claims.go": 1, "internal/heralddb/attempt.go": 2,
+	"internal/egress/client.go": 1, "worker/admission.go": 1, "worker/ownership.go": 1,
+}
+
+func TestBugsArePlantedWhereTheirRulesLive(t *testing.T) {
+	found := map[string]int{}
+	for _, s := range sources(t) {
+		if s.isTest() || s.isTooling() || s.dir == "internal/planted" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if use, ok := n.(*ast.SelectorExpr); ok && use.Sel.Name == "Is" && isName(use.X, "planted") {
+				found[filepath.ToSlash(s.path)]++
+			}
+			return true
+		})
+	}
+	if !maps.Equal(found, plantedAt) {
+		t.Errorf("bugs are planted at %v, want %v", found, plantedAt)
+	}
+}
+
+func isName(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+// No makefile, image, script or constraint of another package plants a bug: its
+// tag is written in internal/planted only, and tests ask that package for it.
+func TestNothingElseNamesAPlantedBugsTag(t *testing.T) {
+	tag := []byte("planted" + "_") // in two, so that this file does not
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == ".git" || name == ".waybill" || name == "bin" || name == "internal/planted"):
+			return filepath.SkipDir
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if bytes.Contains(text, tag) {
+			t.Errorf("%s names the tag of a planted bug", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
