@@ -1,6 +1,8 @@
 package acceptance
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,19 +19,22 @@ type plant struct {
 	play      func(*testing.T, *bed)
 	// rule is how what the judge says of the bug begins.
 	rule string
+	// text is what only the bug's code says or asks, empty where that is nothing: a
+	// program without it has no such code.
+	text string
 }
 
 // plants has one for each bug. What is done in them is no fault of the fleet's:
 // none may serve as an excuse.
 func plants() map[planted.Bug]plant {
 	return map[planted.Bug]plant{
-		planted.NoFence:          {scenario.Fast, failedBeforeTheWrite, "overwritten:"},
-		planted.NoLeaseCheck:     {scenario.Fast, unheardAfterTheClaim, "late:"},
-		planted.SecondSelect:     {scenario.Fast, savedBeforeTheAnswer, "fence:"},
-		planted.ReportFirst:      {scenario.Hanging, terminatedDuringTheCall, "unexplained:"},
-		planted.RetryOutsideSlot: {scenario.Faltering, retriesBesideFirstTries, "overlap:"},
-		planted.EarlyRelease:     {scenario.Hanging, stoppedDuringTheCall, "overlap:"},
-		planted.Replay:           {scenario.Breaking, brokenWithoutAnAnswer, "claim:"},
+		planted.NoFence:          {scenario.Fast, failedBeforeTheWrite, "overwritten:", " AND ? > 0"},
+		planted.NoLeaseCheck:     {scenario.Fast, unheardAfterTheClaim, "late:", ""},
+		planted.SecondSelect:     {scenario.Fast, savedBeforeTheAnswer, "fence:", "SELECT dateModified FROM herald_webhookrequest WHERE id = ?"},
+		planted.ReportFirst:      {scenario.Hanging, terminatedDuringTheCall, "unexplained:", "left to the write-back"},
+		planted.RetryOutsideSlot: {scenario.Faltering, retriesBesideFirstTries, "overlap:", ""},
+		planted.EarlyRelease:     {scenario.Hanging, stoppedDuringTheCall, "overlap:", ""},
+		planted.Replay:           {scenario.Breaking, brokenWithoutAnAnswer, "claim:", ""},
 	}
 }
 
@@ -53,15 +58,22 @@ func TestEachPlantedBugBreaksItsRule(t *testing.T) {
 		}
 		t.Run(string(bug), func(t *testing.T) {
 			t.Parallel()
-			v := p.grow(t, &scenario.Binary{Tags: bug.Tag()})
+			with := &scenario.Binary{Tags: bug.Tag()}
+			v := p.grow(t, with)
 			broken := func(wrong string) bool { return strings.HasPrefix(wrong, p.rule) }
 			if !slices.ContainsFunc(v.Wrong, broken) {
 				t.Errorf("%q is not said; what is wrong: %q", p.rule, v.Wrong)
+			}
+			if !p.isIn(t, with) {
+				t.Errorf("%q is not in its program", p.text)
 			}
 		})
 		t.Run(string(bug)+", not planted", func(t *testing.T) {
 			t.Parallel()
 			p.grow(t, &program).Report(t)
+			if p.text != "" && p.isIn(t, &program) {
+				t.Errorf("%q is in the true program", p.text)
+			}
 		})
 	}
 }
@@ -85,6 +97,16 @@ func (p plant) grow(t *testing.T, with *scenario.Binary) scenario.Verdict {
 		t.Logf("the judge: %s", wrong)
 	}
 	return v
+}
+
+// isIn says whether the bug's text is in a program.
+func (p plant) isIn(t *testing.T, program *scenario.Binary) bool {
+	t.Helper()
+	code, err := os.ReadFile(program.Path(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Contains(code, []byte(p.text))
 }
 
 // queue queues so many rows for the hook and returns the last one's PHID.

@@ -3,7 +3,8 @@
 // tag planted_<name>. In every other build no bug is planted, Is is false for
 // all of them when the compiler runs, and their code is not there.
 //
-// Only test/faults builds with these tags.
+// Only tests build with these tags: test/faults finds each bug by chance, test
+// makes the one fault that it takes.
 package planted
 
 // Bug names a planted fault.
