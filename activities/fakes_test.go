@@ -193,39 +193,6 @@ func (c *catalogue) Transactions(context.Context, herald.Table, string, []string
 	return c.found, c.readable, c.at("transactions before")
 }
 
-// pauses is the pause table.
-type pauses struct {
-	*faults
-	mu  sync.Mutex
-	set map[string]herald.Pause
-}
-
-func (p *pauses) Paused(_ context.Context, hook string) (*herald.Pause, error) {
-	if err := p.at("paused before"); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if v, ok := p.set[hook]; ok {
-		return &v, nil
-	}
-	return nil, nil
-}
-
-func (p *pauses) SetPause(_ context.Context, v herald.Pause) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.set[v.HookPHID] = v
-	return p.at("set pause after")
-}
-
-func (p *pauses) ClearPause(_ context.Context, hook string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.set, hook)
-	return p.at("clear pause after")
-}
-
 // gate owns one hook and has one slot, as the worker's ownership does.
 type gate struct {
 	mu      sync.Mutex

@@ -32,7 +32,7 @@ type objects interface {
 type pauses interface {
 	Paused(ctx context.Context, hookPHID string) (*herald.Pause, error)
 	SetPause(ctx context.Context, p herald.Pause) error
-	ClearPause(ctx context.Context, hookPHID string) error
+	EndPause(ctx context.Context, p herald.Pause) error
 }
 
 // gate is this process's ownership of hooks: who may enter, and who listens
@@ -152,17 +152,4 @@ func NewHerald(c Config) *Herald {
 	h.claims.held = map[string]*held{}
 	h.sleepers = sleepers{hooks: map[string]map[string]time.Time{}}
 	return h
-}
-
-// Pause keeps an operator's pause of a hook, or its release to Phorge.
-func (h *Herald) Pause(ctx context.Context, p herald.Pause) error { return h.Pauses.SetPause(ctx, p) }
-
-// Resume ends the pause or release of a hook.
-func (h *Herald) Resume(ctx context.Context, hookPHID string) error {
-	return h.Pauses.ClearPause(ctx, hookPHID)
-}
-
-// Paused reads a hook's pause or release, nil when there is none.
-func (h *Herald) Paused(ctx context.Context, hookPHID string) (*herald.Pause, error) {
-	return h.Pauses.Paused(ctx, hookPHID)
 }

@@ -126,31 +126,3 @@ func TestNoSecretLeaves(t *testing.T) {
 		safe(t, w, w.claims(activities.Misconfigured))
 	}
 }
-
-func TestOperatorsPauseGoesThrough(t *testing.T) {
-	w := newWorld(t)
-	p := herald.Pause{HookPHID: hookPHID, By: "op", Reason: "upgrade"}
-	if err := w.Pause(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := w.Paused(t.Context(), hookPHID); err != nil || got == nil || *got != p {
-		t.Errorf("paused %v, %v", got, err)
-	}
-	if res := w.claims(activities.Paused); res.Reason != "Paused by op: upgrade" {
-		t.Errorf("reason %q", res.Reason)
-	}
-	if err := w.Resume(t.Context(), hookPHID); err != nil {
-		t.Fatal(err)
-	}
-	w.claims(activities.Won)
-	for point, call := range map[string]func() error{
-		"set pause after":   func() error { return w.Pause(t.Context(), p) },
-		"clear pause after": func() error { return w.Resume(t.Context(), hookPHID) },
-		"paused before":     func() error { _, err := w.Paused(t.Context(), hookPHID); return err },
-	} {
-		w.faults.set(point, 1)
-		if call() == nil {
-			t.Errorf("%s: no error", point)
-		}
-	}
-}

@@ -41,6 +41,51 @@ func TestAPauseByCommandNeedsNoTemporal(t *testing.T) {
 	}
 }
 
+// Whatever the hook's workflow still has to hear of a resume when no worker is
+// there, a pause by command that came after it stands, untouched.
+func TestALateResumeEndsNoNewerPause(t *testing.T) {
+	t.Parallel()
+	away := map[string]string{"WAYBILL_TEMPORAL_ADDRESS": "127.0.0.1:1"}
+	for name, story := range map[string]struct {
+		resume func(l lane, hookPHID string)
+		pause  map[string]string
+	}{
+		"by command, then Temporal is away": {func(l lane, hookPHID string) { hooksCommand(t, l.Site, "resume", hookPHID) }, away},
+		"by signal":                         {func(l lane, hookPHID string) { tell(t, l.Site, hookPHID, "resume", "") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLane(t, nil)
+			h, other := l.hook(t, "status200", "held"), l.hook(t, "status200", "other")
+			awaitWorkflow(t, l.Site, h.PHID)
+			hooksCommand(t, l.Site, "pause", h.PHID, "--reason", "first")
+			l.serve.Stop(t)
+			story.resume(l, h.PHID)
+			if _, stderr, code := l.Command(t, story.pause, "hooks", "pause", h.PHID, "--reason", "second"); code != 0 {
+				t.Fatalf("the pause ended with %d: %s", code, stderr)
+			}
+			before := pausedAt(t, l, h.PHID)
+			held := queue(t, l.Site, h, l.object, never)
+			l.Serve(t, nil)
+			await(t, l.Site, queue(t, l.Site, other, l.object, never).PHID, "sent", "okay")
+			scenario.Never(t, 2*time.Second, "a paused hook is called, or its pause changed", func() bool {
+				return row(t, l.Site, held.PHID) != held || pausedAt(t, l, h.PHID) != before
+			})
+		})
+	}
+}
+
+// pausedAt is when a hook's own pause was given, empty without one.
+func pausedAt(t *testing.T, l lane, hookPHID string) (at string) {
+	t.Helper()
+	err := stacktest.Open(t, l.MariaDB, l.Ledger).QueryRowContext(t.Context(),
+		"SELECT COALESCE(MAX(paused_at), '') FROM hook_pause WHERE hook_phid = ?", hookPHID).Scan(&at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 // A hook that nobody knows is refused, and nothing is written for it.
 func TestAPauseOfAnUnknownHookIsRefused(t *testing.T) {
 	t.Parallel()

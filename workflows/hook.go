@@ -26,7 +26,8 @@ type HookState struct {
 // Hook stands for one hook as long as it exists: the target of an operator's
 // pause, release and resume, and the place to look how the hook stands. It is never on
 // the path of a delivery; what it decides it writes into the pause table,
-// which admission reads before every attempt.
+// which admission reads before every attempt. Commands write that table
+// themselves, so what the workflow knows of it may be old.
 func Hook(ctx workflow.Context, in HookInput) error {
 	h := &hook{in: in}
 	if err := workflow.SetQueryHandler(ctx, QueryState, h.state); err != nil {
@@ -54,8 +55,9 @@ func Hook(ctx workflow.Context, in HookInput) error {
 // hook is the state of one run. What must outlive it stands in the pause table.
 type hook struct {
 	in       HookInput
-	pause    *herald.Pause
+	pause    *herald.Pause // as the table had it last
 	selector workflow.Selector
+	refresh  workflow.ReceiveChannel
 	retired  bool
 	err      error
 	shown    string // the search attribute as it stands
@@ -73,9 +75,13 @@ func (h *hook) state() (HookState, error) {
 // A pause of all hooks is not this hook's: taken for its own it would swallow
 // the operator's next signal and be shown after its end.
 func (h *hook) load(ctx workflow.Context) error {
-	err := workflow.ExecuteActivity(stubborn(ctx, "look whether the hook is paused"), lane().Paused, h.in.PHID).Get(ctx, &h.pause)
-	if h.pause != nil && h.pause.HookPHID != h.in.PHID {
-		h.pause = nil
+	var stands *herald.Pause
+	err := workflow.ExecuteActivity(stubborn(ctx, "look whether the hook is paused"), lane().Paused, h.in.PHID).Get(ctx, &stands)
+	if stands != nil && stands.HookPHID != h.in.PHID {
+		stands = nil
+	}
+	if err == nil {
+		h.pause = stands
 	}
 	return err
 }
@@ -83,18 +89,26 @@ func (h *hook) load(ctx workflow.Context) error {
 // listen says what each signal does. Signals of different names that arrived
 // while a database was away have lost their order: then a resume is taken before
 // a release and a release before a pause, because a hook that stays paused by
-// mistake is seen and resumed, and a call that went out is not taken back.
+// mistake is seen and resumed, and a call that went out is not taken back. What a
+// command has written counts most: a resume that waits beside its word is dropped.
 func (h *hook) listen(ctx workflow.Context) {
+	h.refresh = workflow.GetSignalChannel(ctx, SignalRefresh)
 	h.selector = workflow.NewSelector(ctx).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalResume), func(c workflow.ReceiveChannel, _ bool) {
 			c.Receive(ctx, nil)
-			h.onResume(ctx)
+			if h.refresh.Len() == 0 {
+				h.onResume(ctx)
+			}
 		}).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalRelease), func(c workflow.ReceiveChannel, _ bool) {
 			h.onPause(ctx, argument(ctx, c), true)
 		}).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalPause), func(c workflow.ReceiveChannel, _ bool) {
 			h.onPause(ctx, argument(ctx, c), false)
+		}).
+		AddReceive(h.refresh, func(c workflow.ReceiveChannel, _ bool) {
+			c.Receive(ctx, nil)
+			h.err = h.load(ctx)
 		}).
 		AddReceive(workflow.GetSignalChannel(ctx, SignalRetire), func(c workflow.ReceiveChannel, _ bool) {
 			c.Receive(ctx, nil)
@@ -111,31 +125,40 @@ func argument(ctx workflow.Context, c workflow.ReceiveChannel) []byte {
 }
 
 // onPause keeps who paused or released the hook and why. The first of two equal
-// orders stands, a pause and a release replace each other. It counts once it is written: before, admission does not know it. Cancelling the
-// workflow does not take back what was asked for before.
+// orders stands, a pause and a release replace each other. It counts once it is
+// written: before, admission does not know it. Cancelling the workflow does not
+// take back what was asked for before.
 func (h *hook) onPause(ctx workflow.Context, argument []byte, released bool) {
-	if h.pause != nil && h.pause.Released == released {
+	if h.stands(released) && workflow.GetVersion(ctx, versionAskTheTable, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return
 	}
-	ctx, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
 	p := parsePause(argument)
 	p.HookPHID, p.At, p.Released = h.in.PHID, workflow.Now(ctx), released
 	summary := "write the pause"
 	if released {
 		summary = "write the release"
 	}
-	h.err = workflow.ExecuteActivity(stubborn(ctx, summary), lane().Pause, p).Get(ctx, nil)
-	if h.err == nil {
+	h.change(ctx, summary, lane().Pause, p)
+	if h.err == nil && h.pause == nil { // as a worker of an earlier version answers
 		h.pause = &p
 	}
 }
 
+// stands says that such an order is known.
+func (h *hook) stands(released bool) bool { return h.pause != nil && h.pause.Released == released }
+
+// onResume ends the order that is known, and only that: one that a command gives
+// while the table is away stands. Where none is known it ends what there is.
 func (h *hook) onResume(ctx workflow.Context) {
+	h.change(ctx, "end the pause or release", lane().Resume, h.in.PHID, h.pause)
+}
+
+// change writes the table, and keeps what stands there then.
+func (h *hook) change(ctx workflow.Context, summary string, activity any, args ...any) {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	h.err = workflow.ExecuteActivity(stubborn(ctx, "end the pause or release"), lane().Resume, h.in.PHID).Get(ctx, nil)
-	if h.err == nil {
-		h.pause = nil
+	var stands *herald.Pause
+	if h.err = workflow.ExecuteActivity(stubborn(ctx, summary), activity, args...).Get(ctx, &stands); h.err == nil {
+		h.pause = stands
 	}
 }

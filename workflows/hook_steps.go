@@ -12,6 +12,10 @@ import (
 	"waybill/internal/herald"
 )
 
+// versionAskTheTable: the pause that a run knows of may have been ended by a
+// command that could not tell it; so an equal one is written all the same.
+const versionAskTheTable = "ask-the-table-for-equal-orders"
+
 // Times of a hook's workflow. The first retry is soon, because an operator is
 // watching. The last ones are for a database that is away: when it is back,
 // attempts begin again, and a pause must not come later than the second that it

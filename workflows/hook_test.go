@@ -50,25 +50,27 @@ func (p *table) fails(what string) error {
 	return nil
 }
 
-func (p *table) set(_ context.Context, pause herald.Pause) error {
+func (p *table) set(_ context.Context, pause herald.Pause) (*herald.Pause, error) {
 	if err := p.fails("pause"); err != nil {
-		return err
+		return nil, err
 	}
 	if p.pause == nil || p.pause.Released != pause.Released {
 		p.pause = &pause
 	}
-	return nil
+	return p.pause, nil
 }
 
-func (p *table) clear(_ context.Context, hook string) error {
+func (p *table) clear(_ context.Context, hook string, known *herald.Pause) (*herald.Pause, error) {
 	if hook != hookPHID {
 		p.t.Errorf("resume of %q", hook)
 	}
 	if err := p.fails("resume"); err != nil {
-		return err
+		return nil, err
 	}
-	p.pause = nil
-	return nil
+	if known == nil || (p.pause != nil && p.pause.Reason == known.Reason) {
+		p.pause = nil
+	}
+	return p.pause, nil
 }
 
 func (p *table) get(context.Context, string) (*herald.Pause, error) {
@@ -175,7 +177,7 @@ func TestFirstPauseStandsUntilResumed(t *testing.T) {
 	if p.pause == nil || p.pause.Reason != "third" {
 		t.Errorf("table %+v", p.pause)
 	}
-	want := []string{"paused", "pause", "resume", "resume", "pause"}
+	want := []string{"paused", "pause", "pause", "resume", "resume", "pause"}
 	if !slices.Equal(p.calls, want) {
 		t.Errorf("calls %q, want %q", p.calls, want)
 	}
@@ -232,7 +234,7 @@ func TestAnExistingPauseIsTakenOver(t *testing.T) {
 	if err := p.play(workflows.HookInput{}); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.calls, []string{"paused"}) {
+	if !slices.Equal(p.calls, []string{"paused", "pause"}) {
 		t.Errorf("calls %q", p.calls)
 	}
 }

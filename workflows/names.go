@@ -51,6 +51,9 @@ const (
 	SignalRelease = "release"
 	// SignalResume lets a paused hook continue, and takes a released one back.
 	SignalResume = "resume"
+	// SignalRefresh says that a command has written the pause table, and that the
+	// workflow is to show what stands there. It changes nothing.
+	SignalRefresh = "refresh"
 	// SignalRetire ends the workflow of a hook that no longer exists.
 	SignalRetire = "retire"
 	// SignalRetryNow ends a request's rest after a failure.

@@ -16,12 +16,12 @@ import (
 	"waybill/workflows"
 )
 
-// pauseHooks signals the hooks' workflows; --all goes straight into the table
-// that admission reads, and so holds for hooks that do not exist yet.
+// pauseHooks writes into the table that admission reads; --all holds for hooks
+// that do not exist yet.
 func pauseHooks(ctx context.Context, j job, c hookChange) error {
 	return orderHooks(ctx, j, c, order{
-		pause: c.pause(j.now()), signal: workflows.SignalPause,
-		done: "All hooks are paused; those released by name stay released.",
+		pause: c.pause(j.now()),
+		done:  "All hooks are paused; those released by name stay released.",
 	})
 }
 
@@ -30,8 +30,8 @@ func releaseHooks(ctx context.Context, j job, c hookChange) error {
 	p := c.pause(j.now())
 	p.Released = true
 	return orderHooks(ctx, j, c, order{
-		pause: p, signal: workflows.SignalRelease,
-		done: "All hooks are released to Phorge, once attempts under way are over; those paused by name stay paused.",
+		pause: p,
+		done:  "All hooks are released to Phorge, once attempts under way are over; those paused by name stay paused.",
 	})
 }
 
@@ -44,37 +44,36 @@ func (c hookChange) pause(at time.Time) herald.Pause {
 	return p
 }
 
-// order is a pause or a release: what stands in the table, how workflows are
-// told, and what is said when it was given for all hooks.
+// order is a pause or a release: what stands in the table, and what is said when
+// it was given for all hooks.
 type order struct {
-	pause  herald.Pause
-	signal string
-	done   string
+	pause herald.Pause
+	done  string
 }
 
 func orderHooks(ctx context.Context, j job, c hookChange, o order) error {
 	if c.all {
 		return withLedger(j, func(l *ledger.Ledger) error { return l.SetPause(ctx, o.pause) }, o.done)
 	}
-	return changeHooks(ctx, j, c.phids, change{
-		signal: o.signal, arg: map[string]string{"by": o.pause.By, "reason": o.pause.Reason},
-		write: func(l *ledger.Ledger, phid string) error {
-			p := o.pause
-			p.HookPHID = phid
-			return l.SetPause(ctx, p)
-		},
+	return changeHooks(ctx, j, c.phids, func(l *ledger.Ledger, phid string) (string, error) {
+		p := o.pause
+		p.HookPHID = phid
+		return "not paused: it was resumed at the same time.", l.SetPause(ctx, p)
 	})
 }
 
 // resumeHooks is the way back.
 func resumeHooks(ctx context.Context, j job, c hookChange) error {
 	if c.all {
-		return withLedger(j, func(l *ledger.Ledger) error { return l.ClearPause(ctx, ledger.AllHooks) },
+		return withLedger(j, func(l *ledger.Ledger) error { _, err := l.ClearPause(ctx, ledger.AllHooks); return err },
 			"The pause or release of all hooks is over. Hooks paused or released by name stay so.")
 	}
-	return changeHooks(ctx, j, c.phids, change{
-		signal: workflows.SignalResume,
-		write:  func(l *ledger.Ledger, phid string) error { return l.ClearPause(ctx, phid) },
+	return changeHooks(ctx, j, c.phids, func(l *ledger.Ledger, phid string) (string, error) {
+		ended, err := l.ClearPause(ctx, phid)
+		if ended {
+			return "resumed.", err
+		}
+		return "was not paused.", err
 	})
 }
 
@@ -92,16 +91,13 @@ func withLedger(j job, do func(*ledger.Ledger) error, done string) error {
 }
 
 // change is a pause, a release or a resume: the write into the table that
-// admission reads, and a signal for the hook's workflow, which writes it too and
-// shows it. The table counts: a change holds from the first moment, whether or
-// not Temporal or a worker is there.
-type change struct {
-	signal string
-	arg    any
-	write  func(l *ledger.Ledger, phid string) error
-}
+// admission reads. It holds from the first moment, whether or not Temporal or a
+// worker is there. It says how a hook stands that nothing holds then.
+type change func(l *ledger.Ledger, phid string) (free string, err error)
 
-// changeHooks goes on after a failure and reports all of them.
+// changeHooks also tells the hooks' workflows to look at the table; they do not
+// write it, because they may come to it late, when another order stands there.
+// It goes on after a failure and reports all of them.
 func changeHooks(ctx context.Context, j job, phids []string, c change) error {
 	t, err := openTables(j)
 	if err != nil {
@@ -115,20 +111,22 @@ func changeHooks(ctx context.Context, j job, phids []string, c change) error {
 	var failures []error
 	for _, phid := range phids {
 		var err error
+		var free string
 		if away == nil && !slices.ContainsFunc(hooks, func(h heralddb.HookName) bool { return h.PHID == phid }) {
 			err = t.ordered(ctx, phid)
 		}
 		if err == nil {
-			err = ownWrite(t.config, c.write(t.ledger, phid))
+			free, err = c(t.ledger, phid)
+			err = ownWrite(t.config, err)
 		}
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
 		changed = append(changed, phid)
-		say(j.stdout, "%s: %s", phid, standing(ctx, t.ledger, phid))
+		say(j.stdout, "%s: %s", phid, standing(ctx, t.ledger, phid, free))
 	}
-	if err := signalHooks(ctx, j, changed, c); err != nil {
+	if err := refreshHooks(ctx, j, changed); err != nil {
 		say(j.stderr, "That holds. The hooks' pages in Temporal do not show it yet: %v", err)
 	}
 	return errors.Join(failures...)
@@ -145,22 +143,22 @@ func (t *tables) ordered(ctx context.Context, phid string) error {
 
 // standing says how a hook stands after the change: not always as asked for,
 // because an earlier pause, or one of all hooks, stands.
-func standing(ctx context.Context, l *ledger.Ledger, phid string) string {
+func standing(ctx context.Context, l *ledger.Ledger, phid, free string) string {
 	p, err := l.Paused(ctx, phid)
 	switch {
 	case err != nil:
 		return "done; how it stands could not be read."
 	case p == nil:
-		return "not paused."
+		return free
 	case p.HookPHID == ledger.AllHooks:
 		return p.Verb() + " with all hooks; `waybill hooks resume --all` ends that."
 	}
 	return columns.Plain(viewPause(p).said())
 }
 
-// signalHooks tells the hooks' workflows. One that does not run reads the table
-// when it does.
-func signalHooks(ctx context.Context, j job, phids []string, c change) error {
+// refreshHooks lets the hooks' workflows show what was changed. One that does not
+// run reads the table when it does.
+func refreshHooks(ctx context.Context, j job, phids []string) error {
 	if len(phids) == 0 {
 		return nil
 	}
@@ -171,7 +169,7 @@ func signalHooks(ctx context.Context, j job, phids []string, c change) error {
 	defer temporal.Close()
 	var failures []error
 	for _, phid := range phids {
-		err := temporal.SignalWorkflow(ctx, workflows.HookID(phid), "", c.signal, c.arg)
+		err := temporal.SignalWorkflow(ctx, workflows.HookID(phid), "", workflows.SignalRefresh, nil)
 		var none *serviceerror.NotFound
 		if err != nil && !errors.As(err, &none) {
 			failures = append(failures, err)

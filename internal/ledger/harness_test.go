@@ -65,3 +65,9 @@ func noSecret(t *testing.T, err error, secret string) {
 		t.Errorf("%q shows %q", err, secret)
 	}
 }
+
+func clearPause(t *testing.T, l *ledger.Ledger, hookPHID string) {
+	t.Helper()
+	_, err := l.ClearPause(t.Context(), hookPHID)
+	must(t, err)
+}

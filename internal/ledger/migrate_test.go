@@ -159,7 +159,7 @@ func TestEveryMethodReportsALostDatabase(t *testing.T) {
 			"Paused":     func() error { _, err := l.Paused(ctx, "h"); return err },
 			"Pauses":     func() error { _, err := l.Pauses(ctx); return err },
 			"SetPause":   func() error { return l.SetPause(ctx, herald.Pause{HookPHID: "h", At: time.Unix(1, 0)}) },
-			"ClearPause": func() error { return l.ClearPause(ctx, "h") },
+			"ClearPause": func() error { _, err := l.ClearPause(ctx, "h"); return err },
 			"Hold": func() error {
 				_, err := l.Hold(ctx, []herald.Request{{PHID: "r"}}, herald.Pause{HookPHID: ledger.AllHooks, At: time.Unix(1, 0)})
 				return err

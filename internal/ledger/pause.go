@@ -91,12 +91,26 @@ func (l *Ledger) ReleasedHooks(ctx context.Context) (released func(hookPHID stri
 	}, nil
 }
 
-// ClearPause ends a pause or a release; none to end is no error.
-func (l *Ledger) ClearPause(ctx context.Context, hookPHID string) error {
-	if _, err := l.pool.ExecContext(ctx, "DELETE FROM hook_pause WHERE hook_phid = ?", hookPHID); err != nil {
-		return fmt.Errorf("clear a pause: %w", err)
+// ClearPause ends a pause or a release, and says whether there was one.
+func (l *Ledger) ClearPause(ctx context.Context, hookPHID string) (ended bool, err error) {
+	return l.clear(ctx, "DELETE FROM hook_pause WHERE hook_phid = ?", hookPHID)
+}
+
+// EndPause ends this pause or release, as it was read, and no other that was
+// given since.
+func (l *Ledger) EndPause(ctx context.Context, p herald.Pause) error {
+	_, err := l.clear(ctx, "DELETE FROM hook_pause WHERE hook_phid = ? AND paused_at = ? AND paused_by = ? AND reason = ? AND released = ?",
+		p.HookPHID, p.At.UTC(), p.By, p.Reason, p.Released)
+	return err
+}
+
+func (l *Ledger) clear(ctx context.Context, query string, args ...any) (ended bool, err error) {
+	res, err := l.pool.ExecContext(ctx, query, args...)
+	if err != nil {
+		return false, fmt.Errorf("clear a pause: %w", err)
 	}
-	return nil
+	n, err := res.RowsAffected()
+	return n > 0, err
 }
 
 // cut keeps the first n characters and what is valid of them.

@@ -20,15 +20,29 @@ func TestFirstPauseStands(t *testing.T) {
 	if p == nil || *p != first {
 		t.Errorf("paused by %+v, want %+v", p, first)
 	}
-	must(t, l.ClearPause(t.Context(), "h"))
-	must(t, l.ClearPause(t.Context(), "h"))
+	second := first
+	second.At = second.At.Add(time.Millisecond)
+	must(t, l.EndPause(t.Context(), second))
+	if p, err := l.Paused(t.Context(), "h"); p == nil || err != nil {
+		t.Errorf("the end of another pause: %v, %v", p, err)
+	}
+	for _, want := range []bool{true, false} {
+		if ended, err := l.ClearPause(t.Context(), "h"); ended != want || err != nil {
+			t.Errorf("ended %v, %v, want %v", ended, err, want)
+		}
+	}
 	if p, err := l.Paused(t.Context(), "h"); p != nil || err != nil {
 		t.Errorf("after resume: %v, %v", p, err)
 	}
 	again := herald.Pause{HookPHID: "h", At: moment(), By: "third"}
 	must(t, l.SetPause(t.Context(), again))
-	if p, err := l.Paused(t.Context(), "h"); err != nil || p == nil || *p != again {
-		t.Errorf("paused again: %v, %v", p, err)
+	p, err = l.Paused(t.Context(), "h")
+	if err != nil || p == nil || *p != again {
+		t.Fatalf("paused again: %v, %v", p, err)
+	}
+	must(t, l.EndPause(t.Context(), *p))
+	if p, err := l.Paused(t.Context(), "h"); p != nil || err != nil {
+		t.Errorf("ended as it was read: %v, %v", p, err)
 	}
 }
 
@@ -57,7 +71,7 @@ func TestPauseAndReleaseReplaceEachOther(t *testing.T) {
 		must(t, l.SetPause(t.Context(), step.order))
 		stands(step.stands)
 	}
-	must(t, l.ClearPause(t.Context(), "h"))
+	clearPause(t, l, "h")
 	if p, err := l.Paused(t.Context(), "h"); p != nil || err != nil {
 		t.Errorf("after resume: %v, %v", p, err)
 	}
@@ -88,7 +102,7 @@ func TestWhichHooksAreReleased(t *testing.T) {
 			}
 		}
 		for hook := range tt.set {
-			must(t, l.ClearPause(t.Context(), hook))
+			clearPause(t, l, hook)
 		}
 	}
 }
@@ -111,7 +125,7 @@ func TestPauseOfAllHooks(t *testing.T) {
 	if list, err := l.Pauses(t.Context()); err != nil || len(list) != 2 {
 		t.Errorf("pauses %v, %v", list, err)
 	}
-	must(t, l.ClearPause(t.Context(), ledger.AllHooks))
+	clearPause(t, l, ledger.AllHooks)
 	if p, err := l.Paused(t.Context(), "PHID-HWBH-own"); err != nil || p == nil || *p != own {
 		t.Errorf("its own pause outlives that of all: %v, %v", p, err)
 	}
@@ -162,7 +176,7 @@ func TestForeignSettingsChangeNothing(t *testing.T) {
 		if steps, err := l.Migrate(t.Context()); steps != 0 || err != nil {
 			t.Errorf("%s: migrated %d steps, %v", params, steps, err)
 		}
-		must(t, l.ClearPause(t.Context(), params))
+		clearPause(t, l, params)
 		if got, err := other.Paused(t.Context(), params); got != nil || err != nil {
 			t.Errorf("%s: after resume another process sees %v, %v", params, got, err)
 		}

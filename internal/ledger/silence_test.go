@@ -47,14 +47,14 @@ func TestOnlyNewEvidenceHoldsAgain(t *testing.T) {
 	if hold(t, l, evidence(0, 1202)) {
 		t.Error("a hold that stands was reported as new")
 	}
-	must(t, l.ClearPause(t.Context(), ledger.AllHooks))
+	clearPause(t, l, ledger.AllHooks)
 	if hold(t, l, evidence(0, 1202)) || isHeld(t, l) {
 		t.Error("held again by what was known")
 	}
 	if !hold(t, l, evidence(1200, 1203)) || !isHeld(t, l) {
 		t.Error("not held again by a new row")
 	}
-	must(t, l.ClearPause(t.Context(), ledger.AllHooks))
+	clearPause(t, l, ledger.AllHooks)
 	again := evidence(0, 1)
 	again[0].Modified = 17
 	if !hold(t, l, again) {
@@ -75,7 +75,7 @@ func TestAnOperatorsOrderStandsBesideSilence(t *testing.T) {
 		if p, err := l.Paused(t.Context(), "any"); err != nil || p == nil || *p != own {
 			t.Errorf("stands %+v, %v", p, err)
 		}
-		must(t, l.ClearPause(t.Context(), ledger.AllHooks))
+		clearPause(t, l, ledger.AllHooks)
 		if hold(t, l, evidence(0, 3)) || isHeld(t, l) {
 			t.Error("held after resume by evidence that was known")
 		}
@@ -111,7 +111,7 @@ func TestOldEvidenceIsForgotten(t *testing.T) {
 	hold(t, l, evidence(0, 2))
 	exec("UPDATE silence_evidence SET seen_at = seen_at - INTERVAL 25 HOUR WHERE request_phid = 'PHID-HWBR-0'")
 	hold(t, l, evidence(2, 3))
-	must(t, l.ClearPause(t.Context(), ledger.AllHooks))
+	clearPause(t, l, ledger.AllHooks)
 	if hold(t, l, evidence(1, 3)) {
 		t.Error("recent evidence was forgotten")
 	}
