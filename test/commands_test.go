@@ -201,7 +201,7 @@ func TestARequestIsShownAndRetried(t *testing.T) {
 	if err := l.SetHookURI(t.Context(), h.PHID, l.receiver.URL("status200", "story")); err != nil {
 		t.Fatal(err)
 	}
-	if said := asked(t, l, settings, "requests", "retry-now", r.PHID); !strings.Contains(said, "Told: it is tried now.") {
+	if said := asked(t, l, settings, "requests", "retry-now", r.PHID); !strings.Contains(said, "Told: it is tried as soon as it is its turn.") {
 		t.Errorf("said %q", said)
 	}
 	await(t, l.Site, r.PHID, "sent", "okay")
@@ -243,6 +243,12 @@ func TestRetryNowSaysWhatHoldsARequest(t *testing.T) {
 	}
 	if said := asked(t, l, settings, "requests", "retry-now", "--hook", quiet.PHID); !strings.Contains(said, "No request of "+quiet.PHID) {
 		t.Errorf("said %q", said)
+	}
+	for _, verb := range []string{"list", "retry-now"} {
+		_, stderr, code := l.Command(t, settings, "requests", verb, "--hook", "PHID-HWBH-mistypedmistypedmist")
+		if code != 1 || !strings.Contains(stderr, "no such hook") {
+			t.Errorf("%s of a hook that does not exist: %d, %q", verb, code, stderr)
+		}
 	}
 	awaitWorkflow(t, l.Site, quiet.PHID)
 	hooksCommand(t, l.Site, "pause", quiet.PHID, "--by", "ada", "--reason", "lunch")

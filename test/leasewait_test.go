@@ -40,7 +40,7 @@ func TestTheWaitForACrashedOwnerIsShown(t *testing.T) {
 	if one.Waits == nil || one.Waits.Before(begun.Add(lease-2*time.Second)) || one.Waits.After(time.Now().Add(lease+2*time.Second)) || one.Owner == nil {
 		t.Fatalf("the next owner began at %v, lease %v: %+v", begun, lease, one)
 	}
-	if listed := asked(t, l, settings, "hooks", "list"); !strings.Contains(listed, " for calls of an owner that crashed") {
+	if listed := asked(t, l, settings, "hooks", "list"); !strings.Contains(listed, ": its owner before crashed") {
 		t.Errorf("the hooks:\n%s", listed)
 	}
 	showWait(t, l, settings, unknown, "whether it was sent is not known", *one.Waits)

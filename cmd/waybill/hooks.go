@@ -67,11 +67,12 @@ const hooksListHelp = `Show every hook: state, queue, last result, breaker, owne
   released    Phorge's own worker sends
   disabled    switched off in Phorge: what is queued is written as failed
   breaker     too many failures lately; nothing is sent until the window slides
+  waiting     its owner before crashed, and calls of it may still be under way
   unowned     no process of Waybill owns the hook: is one running?
   gone        rows wait for a hook that Phorge does not have any more
 
-Texts are cut to the column on a terminal and whole elsewhere. The counts read
-the request table once from end to end.`
+On a terminal texts are cut to what it has room for; "waybill hooks show" has
+them whole. The counts read the request table once from end to end.`
 
 func hooksShowCommand(p process, do func(context.Context, job, string, bool) error) *cobra.Command {
 	var asJSON bool

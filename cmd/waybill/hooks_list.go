@@ -216,7 +216,7 @@ func (h hookView) stateText() string {
 	case hookBreaker:
 		return "breaker open for " + span(int64(*h.Breaker.Until)-h.now)
 	case hookWaiting:
-		return "waiting " + span(int64(*h.Waits)-h.now) + " for calls of an owner that crashed"
+		return "waiting " + span(int64(*h.Waits)-h.now) + ": its owner before crashed"
 	case hookGone:
 		return "gone from Phorge"
 	}
@@ -247,7 +247,8 @@ func (h hookView) lastText() string {
 func writeHooks(w io.Writer, hooks []hookView) error {
 	t := newTable(w, "HOOK", "NAME", "STATE", "QUEUED", "OLDEST", "IN FLIGHT", "LAST RESULT", "BREAKER", "OWNER")
 	// An open breaker is a state too.
-	t.spare = []string{"BREAKER", "OWNER", "IN FLIGHT", "OLDEST", "LAST RESULT"}
+	t.spare, t.dear = []string{"BREAKER", "OWNER", "IN FLIGHT", "OLDEST"}, []string{"LAST RESULT", "QUEUED", "NAME"}
+	t.soft = "NAME" // what Phorge calls it is found by the PHID
 	for _, h := range hooks {
 		t.add(h.PHID, h.Name, h.stateText(), count(h.Queued), h.oldestText(), count(h.Flying), h.lastText(),
 			h.breakerText(), orNobody(h.Owner))

@@ -39,6 +39,11 @@ func listRequests(ctx context.Context, j job, l listing) error {
 	if err != nil {
 		return t.phorge(err)
 	}
+	if len(rows) == 0 && l.hook != "" {
+		if err := t.unknown(ctx, l.hook); err != nil {
+			return err
+		}
+	}
 	views := make([]requestView, 0, len(rows))
 	for _, r := range rows {
 		views = append(views, t.viewRequest(r))
@@ -89,7 +94,8 @@ func (r requestView) ageText() string {
 
 func writeRequests(w io.Writer, requests []requestView) error {
 	t := newTable(w, "REQUEST", "ID", "STATE", "AGE", "LAST RESULT", "NEXT", "HOOK", "OBJECT")
-	t.spare = []string{"OBJECT", "ID", "HOOK", "AGE"}
+	t.spare, t.dear = []string{"OBJECT", "ID", "HOOK"}, []string{"AGE", "NEXT", "LAST RESULT"}
+	t.soft = "LAST RESULT"
 	for _, r := range requests {
 		t.add(r.PHID, count(int64(r.ID)), r.State, r.ageText(), r.lastText(), r.nextText(), r.Hook, r.Object)
 	}

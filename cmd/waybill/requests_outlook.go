@@ -99,8 +99,8 @@ func (o outlook) waits() (text string, from int64) {
 		return o.claimed() // the claim's lease is over, and still nobody knows
 	}
 	if o.begins != 0 && (o.row.State != heralddb.StateResting || o.begins > rested) {
-		return "It waits, as its whole hook does, until calls of the hook's last owner are over, which did not hand it over: " +
-			"the next one sends from " + stamp(o.begins) + " on.", o.begins
+		return "It waits, as its whole hook does: the process that sent before ended without a word, " +
+			"and a call of it may still be under way. The next one sends from " + stamp(o.begins) + " on.", o.begins
 	}
 	switch o.row.State {
 	case heralddb.StateResting:

@@ -89,6 +89,9 @@ func (t *tables) wished(ctx context.Context, w retryWish) ([]string, error) {
 	if err != nil {
 		return nil, t.phorge(err)
 	}
+	if len(rows) == 0 {
+		return nil, t.unknown(ctx, w.hook)
+	}
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.PHID)
@@ -153,7 +156,7 @@ func (o outlook) told() string {
 		text, _ := o.waits()
 		return "Told, and still: " + text
 	}
-	return "Told: it is tried now."
+	return "Told: it is tried as soon as it is its turn."
 }
 
 // untold says why there is no workflow to tell.

@@ -155,6 +155,7 @@ func (v workflowView) write(w io.Writer) error {
 		return err
 	}
 	t := newTable(w, "RUN STARTED", "ENDED", "STATUS", "OUTCOME", "ATTEMPTS", "REASON")
+	t.spare, t.soft = []string{"STATUS", "ENDED"}, "REASON" // the outcome says more
 	for _, r := range v.Runs {
 		closed := time.Time{}
 		if r.Closed != nil {

@@ -16,20 +16,24 @@ import (
 type table struct {
 	header []string
 	rows   [][]string
-	// brief cuts texts of somebody else's to what a screen has room for. Into a
-	// pipe or a file they go whole.
+	// brief cuts texts of somebody else's where a terminal does not say how wide it
+	// is. Into a pipe or a file they go whole.
 	brief bool
 	// screen is how many columns there are, 0 for any number.
 	screen int
 	// spare are the headers of columns that a narrow screen does without, the
-	// least important first. The last one goes only where cutting does not help.
-	spare []string
+	// least important first, so that no text is cut below comfortable. Dear ones
+	// go where it would else be cut below readable.
+	spare, dear []string
+	// soft is the header of the column that is cut before any other.
+	soft string
 }
 
 // newTable is a table for a writer.
 func newTable(w io.Writer, header ...string) *table {
 	t := &table{header: header}
-	t.brief, t.screen = screen(w)
+	is, wide := screen(w)
+	t.brief, t.screen = is && wide == 0, wide
 	return t
 }
 
@@ -78,7 +82,7 @@ func (t *table) write(w io.Writer) error {
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	if len(left) > 0 {
-		b.WriteString("Not shown: " + strings.ToLower(strings.Join(left, ", ")) + " (see --json)\n")
+		b.WriteString("Not shown: " + columns.Fold(strings.ToLower(strings.Join(left, ", "))+" (see --json)", t.screen, len("Not shown: ")) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -87,12 +91,18 @@ func (t *table) write(w io.Writer) error {
 // gap is the space between two columns.
 const gap = 2
 
-// readable is the least to which a column is cut while there is another way.
-const readable = 14
+// To how many columns a text is cut: the first while a spare column can go
+// instead, the second while a dear one can. A word is kept on any screen, and what
+// has no room then wraps. The soft column is cut to a word before any other is cut.
+const (
+	comfortable = 40
+	readable    = 24
+	word        = 10
+)
 
 // fit chooses the widths at which the table has room on its screen, 0 for a
-// column that is left out. First the spare ones go, then the widest but the first
-// is cut: that one is what other commands are told.
+// column that is left out. The first column is never cut: it is what other
+// commands are told.
 func (t *table) fit() (widths []int, left []string) {
 	widths = make([]int, len(t.header))
 	for _, row := range append([][]string{t.header}, t.rows...) {
@@ -103,22 +113,29 @@ func (t *table) fit() (widths []int, left []string) {
 	if t.screen == 0 {
 		return widths, nil
 	}
-	for i, spare := range t.spare {
-		last := i == len(t.spare)-1
-		if whole(widths) <= t.screen || last && whole(cut(widths, t.screen, readable)) <= t.screen {
-			break
+	leave := func(headers []string, least int) {
+		for _, h := range headers {
+			if whole(t.cut(widths, least)) <= t.screen {
+				return
+			}
+			widths[slices.Index(t.header, h)] = 0
+			left = append(left, h)
 		}
-		widths[slices.Index(t.header, spare)] = 0
-		left = append(left, spare)
 	}
-	return cut(widths, t.screen, 1), left
+	leave(t.spare, comfortable)
+	leave(t.dear, readable)
+	return t.cut(widths, word), left
 }
 
-// cut narrows the widest column but the first until all have room, or none is
-// wider than the least.
-func cut(widths []int, screen, least int) []int {
+// cut narrows the soft column, and then the widest but the first, until all have
+// room or none is wider than the least.
+func (t *table) cut(widths []int, least int) []int {
 	widths = slices.Clone(widths)
-	for whole(widths) > screen {
+	if soft := slices.Index(t.header, t.soft); soft > 0 {
+		over := max(whole(widths)-t.screen, 0)
+		widths[soft] = max(widths[soft]-over, min(widths[soft], word))
+	}
+	for whole(widths) > t.screen {
 		widest := slices.Max(widths[1:])
 		if widest <= least {
 			break
@@ -138,8 +155,8 @@ func whole(widths []int) (n int) {
 	return n - gap
 }
 
-// shown is the longest text of somebody else's in a column on a screen: what 40
-// letters take.
+// shown is the longest text of somebody else's in a column on a screen of unknown
+// width: what 40 letters take.
 const shown = 40
 
 // writeJSON writes one value with names as they are documented in
@@ -151,7 +168,8 @@ func writeJSON(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
-// paragraph is what a command says about one thing: a name and a value a line.
+// paragraph is what a command says about one thing: a name and a value, which on a
+// terminal goes on below itself.
 type paragraph struct{ lines [][2]string }
 
 // line adds a value; an empty one is not said.
@@ -167,9 +185,10 @@ func (p *paragraph) write(w io.Writer) error {
 	for _, l := range p.lines {
 		widest = max(widest, columns.Of(l[0]))
 	}
+	_, wide := screen(w)
 	var b strings.Builder
 	for _, l := range p.lines {
-		b.WriteString(l[0] + strings.Repeat(" ", widest-columns.Of(l[0])+2) + l[1] + "\n")
+		b.WriteString(l[0] + strings.Repeat(" ", widest-columns.Of(l[0])+gap) + columns.Fold(l[1], wide, widest+gap) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

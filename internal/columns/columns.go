@@ -49,6 +49,33 @@ func Cut(text string, columns int) string {
 	return text
 }
 
+// Fold breaks a plain text between words, so that it fits a screen of that many
+// columns when it begins in column indent, as its further lines do behind spaces. A
+// word that is longer has a line of its own. On a screen of 0 columns there is room
+// for everything.
+func Fold(text string, screen, indent int) string {
+	if screen <= 0 {
+		return text
+	}
+	var b strings.Builder
+	used := indent
+	for i, word := range strings.Split(text, " ") {
+		wide := Of(word)
+		switch {
+		case i == 0:
+		case used+1+wide > screen:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			used = indent
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += wide
+	}
+	return b.String()
+}
+
 // ofRune counts wide characters (Chinese, emoji) as two and combining ones,
 // which share the column before them, as none.
 func ofRune(r rune) int {

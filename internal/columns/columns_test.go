@@ -56,3 +56,24 @@ func TestTextsAreCutToTheirColumns(t *testing.T) {
 		}
 	}
 }
+
+func TestTextsAreFoldedBetweenWords(t *testing.T) {
+	for _, tt := range []struct {
+		in             string
+		screen, indent int
+		want           string
+	}{
+		{"one two three", 0, 5, "one two three"},
+		{"one two three", 13, 0, "one two three"},
+		{"one two three", 12, 0, "one two\nthree"},
+		{"one two three", 9, 2, "one two\n  three"},
+		{"one two three", 3, 2, "one\n  two\n  three"},
+		{"日本語 日本", 11, 0, "日本語 日本"},
+		{"日本語 日本", 10, 0, "日本語\n日本"},
+		{"", 10, 4, ""},
+	} {
+		if got := columns.Fold(tt.in, tt.screen, tt.indent); got != tt.want {
+			t.Errorf("%q on %d columns from %d: %q, want %q", tt.in, tt.screen, tt.indent, got, tt.want)
+		}
+	}
+}

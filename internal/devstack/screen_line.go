@@ -160,8 +160,8 @@ func (e logEntry) note(now time.Time, hook string) string {
 	until := now.Add(time.Duration(e.Wait * float64(time.Second))).Format(time.TimeOnly)
 	switch {
 	case strings.HasPrefix(e.Message, "hooks taken over from owners"):
-		return fmt.Sprintf("%s  The last run was killed and may have calls under way: %d hooks wait\n"+
-			"          until %s at the latest, so that nothing is sent twice.", at, e.Hooks, until)
+		return fmt.Sprintf("%s  The process that sent before was killed, calls may be under way:\n"+
+			"          %d hooks wait until %s at the latest, to send nothing twice.", at, e.Hooks, until)
 	case strings.HasPrefix(e.Message, "breaker open"):
 		return fmt.Sprintf("%s  %s  rests until %s: it fails too often", at, fit(hook, noteHook), until)
 	case strings.HasPrefix(e.Message, "breaker closed"):

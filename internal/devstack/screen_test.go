@@ -176,8 +176,8 @@ func TestColoursOnlyWhereTheyAreWanted(t *testing.T) {
 func TestNotesSayWhatIsWaitedFor(t *testing.T) {
 	for message, want := range map[string]string{
 		"hooks taken over from owners that did not hand them over, sending begins when their claims have run out": "" +
-			"12:00:00  The last run was killed and may have calls under way: 4 hooks wait\n" +
-			"          until 12:00:30 at the latest, so that nothing is sent twice.\n",
+			"12:00:00  The process that sent before was killed, calls may be under way:\n" +
+			"          4 hooks wait until 12:00:30 at the latest, to send nothing twice.\n",
 		"breaker open: too many of the hook's requests failed, nothing is sent to it for now": "" +
 			"12:00:00  healthy               rests until 12:00:30: it fails too often\n",
 		"breaker closed: the hook's failures lie back far enough": "12:00:00  healthy               is called again\n",

@@ -36,7 +36,7 @@ func FindTemporal(getenv func(string) string) (string, error) {
 		return filepath.Abs(found)
 	}
 	return "", fmt.Errorf("%w: no .waybill/bin/temporal in this directory or above and no temporal on PATH; "+
-		"run `make tools` (about five minutes, once)", ErrMissing)
+		"run `make tools` (about five minutes, once), or name one in "+TemporalVariable, ErrMissing)
 }
 
 // checkTemporal says what is wrong with a path, nil when it can be run.
