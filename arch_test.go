@@ -33,7 +33,7 @@ var floors = map[string]int{
 	"internal/delivery": 0, "internal/keyring": 0, "internal/columns": 0, "internal/planted": 0,
 
 	"internal/egress": 1, "internal/heralddb": 1, "internal/ledger": 1,
-	"internal/config": 1, "internal/telemetry": 1, "internal/devstack": 1, "receiver": 1,
+	"internal/config": 1, "internal/doctor": 1, "internal/telemetry": 1, "internal/devstack": 1, "receiver": 1,
 
 	"activities": 2, "workflows": 3,
 	"worker": 4, "starter": 4, "api": 4,

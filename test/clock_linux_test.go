@@ -190,3 +190,12 @@ func TestAStepOfTheDatabaseClockEndsNoLease(t *testing.T) {
 		})
 	}
 }
+
+// Two clocks that differ mislead whoever reads logs beside rows.
+func TestDoctorComparesTheClocks(t *testing.T) {
+	t.Parallel()
+	c := stoppedClock(t)
+	finds(t, "the same", examined(t, c.Site, nil, "--watch", "0"), "clock", "ok", "agree")
+	c.step(t, -2*time.Minute)
+	finds(t, "behind", examined(t, c.Site, nil, "--watch", "0"), "clock", "warning", "behind this machine's")
+}

@@ -250,13 +250,18 @@ func (l *heraldLane) ownership(instance, queue string) worker.OwnershipConfig {
 	}
 }
 
-func (l *heraldLane) activities(own *worker.Ownership, seen worker.Witness) (*activities.Herald, error) {
-	c := l.config.Herald
+// outbound says which addresses hooks may have.
+func outbound(c config.Herald) *egress.Policy {
 	deny := c.Deny
 	if deny == nil {
 		deny = egress.DefaultDeny()
 	}
-	out := egress.Config{Policy: egress.NewPolicy(deny, c.Allow), UserAgent: "waybill/" + l.version, Now: l.now}
+	return egress.NewPolicy(deny, c.Allow)
+}
+
+func (l *heraldLane) activities(own *worker.Ownership, seen worker.Witness) (*activities.Herald, error) {
+	c := l.config.Herald
+	out := egress.Config{Policy: outbound(c), UserAgent: "waybill/" + l.version, Now: l.now}
 	var err error
 	if out.RootCAs, err = c.RootCAs(); err != nil {
 		return nil, err

@@ -28,7 +28,10 @@ type tables struct {
 	owners map[string]ledger.Owner // by hook
 }
 
-func openTables(j job) (*tables, error) {
+func openTables(j job) (*tables, error) { return openTablesTelling(j, nil) }
+
+// openTablesTelling also tells of each table of objects that may not be read.
+func openTablesTelling(j job, unreadable func(table string)) (*tables, error) {
 	c := j.config.Herald
 	if !c.Enabled() {
 		return nil, &configError{errNoLane}
@@ -36,7 +39,7 @@ func openTables(j job) (*tables, error) {
 	lease, _ := j.config.Lease()
 	rows, err := heralddb.Open(heralddb.Config{
 		DSN: soon(c.DSN), Namespace: c.Namespace, Lease: lease, Backoff: c.RetryBackoff,
-		BreakerThreshold: c.BreakerThreshold, Clock: j.now,
+		BreakerThreshold: c.BreakerThreshold, Clock: j.now, Unreadable: unreadable,
 	})
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ type work struct {
 	api     func(context.Context, job) error
 	migrate func(context.Context, job) error
 	hooks   hookWork
+	doctor  func(context.Context, job, examination) error
 
 	requests requestWork
 }
@@ -41,7 +42,8 @@ type requestWork struct {
 func wired() work {
 	return work{
 		dev: runDev, serve: runServe, worker: runWorker, starter: runStarter, api: runAPI, migrate: runMigrate,
-		hooks: hookWork{list: listHooks, show: showHook, pause: pauseHooks, release: releaseHooks, resume: resumeHooks},
+		doctor: runDoctor,
+		hooks:  hookWork{list: listHooks, show: showHook, pause: pauseHooks, release: releaseHooks, resume: resumeHooks},
 
 		requests: requestWork{list: listRequests, show: showRequest, retry: retryRequests},
 	}
@@ -56,6 +58,7 @@ func (w work) commands(p process) []*cobra.Command {
 		starterCommand(p, w.starter),
 		apiCommand(p, w.api),
 		migrateCommand(p, w.migrate),
+		doctorCommand(p, w.doctor),
 		hooksCommand(p, w.hooks),
 		requestsCommand(p, w.requests),
 	}

@@ -8,6 +8,13 @@ import (
 	"strings"
 )
 
+// Reaches says whether a name or an address of a host leads to addresses that may
+// be called, without a connection to any of them; nil if so.
+func (c *Client) Reaches(ctx context.Context, hostname string) *Fault {
+	_, fault := c.addresses(ctx, hostname)
+	return fault
+}
+
 // addresses returns the addresses to dial, in order, every one of them allowed.
 func (c *Client) addresses(ctx context.Context, hostname string) ([]netip.Addr, *Fault) {
 	addrs, fault := literal(hostname)

@@ -82,11 +82,28 @@ func (s *LockSession) Release(ctx context.Context, name string) error {
 
 // Held reports whether any session holds a lock.
 func (s *LockSession) Held(ctx context.Context, name string) (bool, error) {
+	holder, err := s.Holder(ctx, name)
+	return holder != 0, err
+}
+
+// Holder is the server's id of the session that holds a lock, 0 for none.
+func (s *LockSession) Holder(ctx context.Context, name string) (connection uint64, err error) {
 	var holder sql.NullInt64
 	if err := s.query(ctx, "SELECT IS_USED_LOCK(?)", &holder, name); err != nil {
-		return false, fmt.Errorf("look at a lock: %w", err)
+		return 0, fmt.Errorf("look at a lock: %w", err)
 	}
-	return holder.Valid, nil
+	return uint64(holder.Int64), nil
+}
+
+// Who is a session's user and host, empty where there is none or where the server
+// does not tell: it shows sessions of others to users with the right PROCESS only.
+func (s *LockSession) Who(ctx context.Context, connection uint64) (string, error) {
+	var who string
+	err := s.query(ctx, "SELECT CONCAT(user, '@', host) FROM information_schema.processlist WHERE id = ?", &who, connection)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return who, err
 }
 
 // Ping keeps the session alive and shows that it still is this session.
