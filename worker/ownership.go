@@ -12,6 +12,7 @@ import (
 	"waybill/internal/heralddb"
 	"waybill/internal/ledger"
 	"waybill/internal/planted"
+	"waybill/internal/telemetry"
 )
 
 // HoldAfter is how long a lock is kept after the last write about its hook:
@@ -50,8 +51,8 @@ type sessions interface {
 	Sessions(ctx context.Context) ([]ledger.Session, error)
 }
 
-// OwnershipConfig is what owning hooks needs; every field but Feeds, Hold and
-// Ended is required.
+// OwnershipConfig is what owning hooks needs; every field but Feeds, Hold,
+// Ended and Meter is required.
 type OwnershipConfig struct {
 	// LockDSN is the server where Phorge's locks live; SameServer says that the
 	// herald database is there too, so that claims can check the lock.
@@ -73,6 +74,7 @@ type OwnershipConfig struct {
 	Records              records
 	Sessions             sessions
 	Ended                func(activities.Ended)
+	Meter                *telemetry.Herald // nil counts nothing
 	Log                  *zap.Logger
 	Clock                func() time.Time
 }
@@ -206,6 +208,7 @@ func (o *Ownership) begin(hook, lock string, connection uint64, clean bool) {
 	}
 	t.slot = o.slots[hook]
 	o.tenures[hook] = t
+	o.cfg.Meter.Ownership(context.Background(), telemetry.OwnershipTaken, 1)
 }
 
 // owe makes the next tenure of the hook wait for a former owner's claims: its
@@ -248,12 +251,14 @@ func (o *Ownership) end(hook string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.tenures, hook)
+	o.cfg.Meter.Ownership(context.Background(), telemetry.OwnershipReleased, 1)
 }
 
 // loseAll ends every tenure at once: the session is gone, or about to be.
 func (o *Ownership) loseAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.cfg.Meter.Ownership(context.Background(), telemetry.OwnershipLost, len(o.tenures))
 	for hook, t := range o.tenures {
 		close(t.lost)
 		delete(o.tenures, hook)

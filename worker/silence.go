@@ -24,6 +24,14 @@ const (
 	foundAtMost = 1000
 )
 
+// silenceBy is who pauses then, in place of an operator.
+const silenceBy = "waybill"
+
+// HoldsForSilence says that a pause is the one that Waybill makes of a silent site.
+func HoldsForSilence(p herald.Pause) bool {
+	return p.HookPHID == ledger.AllHooks && p.By == silenceBy && !p.Released
+}
+
 // silenceReason is what people read who find all hooks paused.
 const silenceReason = "Phorge's site is silent: it failed %s for that. Switch phabricator.silent off, then: waybill hooks resume --all"
 
@@ -121,7 +129,7 @@ func (s *Silence) Look(ctx context.Context) error {
 func (s *Silence) hold(ctx context.Context, fresh []herald.Request) error {
 	last := fresh[len(fresh)-1]
 	held, err := s.cfg.Holds.Hold(ctx, fresh, herald.Pause{
-		HookPHID: ledger.AllHooks, At: s.cfg.Clock(), By: "waybill", Reason: fmt.Sprintf(silenceReason, last.PHID),
+		HookPHID: ledger.AllHooks, At: s.cfg.Clock(), By: silenceBy, Reason: fmt.Sprintf(silenceReason, last.PHID),
 	})
 	if err == nil && held {
 		s.cfg.Log.Warn("Phorge's site is silent: all hooks are paused until `waybill hooks resume --all`",

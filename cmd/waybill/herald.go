@@ -246,7 +246,7 @@ func (l *heraldLane) ownership(instance, queue string) worker.OwnershipConfig {
 		LockDSN: c.LockDSN().Driver().FormatDSN(), SameServer: c.LocksBesideRows(), Namespace: c.Namespace,
 		Instance: instance, Queue: queue, Feeds: l.roles.starter, Lease: l.lease, Hold: hold,
 		MaxInFlight: c.MaxInFlight, MaxSlow: c.MaxSlow,
-		Hooks: l.ownable, Records: l.ledger, Sessions: l.ledger, Log: l.logger, Clock: l.now,
+		Hooks: l.ownable, Records: l.ledger, Sessions: l.ledger, Meter: l.meter, Log: l.logger, Clock: l.now,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"waybill/internal/herald"
 	"waybill/internal/telemetry"
 	"waybill/worker"
 )
@@ -45,13 +46,27 @@ func (l *heraldLane) observe(own *worker.Ownership) (stop func(), err error) {
 	}
 	hooks, err := l.meter.ObserveHooks(func(ctx context.Context) (telemetry.Hooks, error) {
 		pauses, err := l.ledger.Pauses(ctx)
-		return telemetry.Hooks{Paused: int64(len(pauses)), Owned: int64(own.Owned()), Breaker: int64(l.openBreakers())}, err
+		return standings(pauses, int64(own.Owned()), int64(l.openBreakers())), err
 	})
 	if err != nil {
 		queue()
 		return nil, err
 	}
 	return func() { queue(); hooks() }, nil
+}
+
+// standings counts pauses and releases. One of all hooks counts as one.
+func standings(pauses []herald.Pause, owned, breaker int64) telemetry.Hooks {
+	h := telemetry.Hooks{Owned: owned, Breaker: breaker}
+	for _, p := range pauses {
+		if p.Released {
+			h.Released++
+		} else {
+			h.Paused++
+		}
+		h.Silenced = h.Silenced || worker.HoldsForSilence(p)
+	}
+	return h
 }
 
 // backlog counts the queue at most every backlogFresh.

@@ -32,6 +32,16 @@ const (
 	OutcomeUnknown   Outcome = "unknown"   // nobody knows whether it arrived
 )
 
+// OwnershipChange is what became of a hook's lock.
+type OwnershipChange string
+
+// The changes of ownership.
+const (
+	OwnershipTaken    OwnershipChange = "taken"
+	OwnershipReleased OwnershipChange = "released" // handed over
+	OwnershipLost     OwnershipChange = "lost"     // with the lock session
+)
+
 // observeTimeout bounds one look at a gauge's source. Prometheus gives a
 // scrape ten seconds by default; two slow sources must fit.
 const observeTimeout = 4 * time.Second
@@ -48,6 +58,8 @@ type Herald struct {
 	failures   metric.Int64Counter
 	stuck      metric.Int64Counter
 	overwrites metric.Int64Counter
+	silence    metric.Int64ObservableGauge
+	ownership  metric.Int64Counter
 	duration   metric.Float64Histogram
 	inFlight   metric.Int64UpDownCounter
 	writeBacks metric.Int64UpDownCounter
@@ -67,6 +79,8 @@ func NewHerald(meter metric.Meter) (*Herald, error) {
 		failures:   m.counter(observeFailures),
 		stuck:      m.counter(unprocessable),
 		overwrites: m.counter(overwritten),
+		silence:    m.gauge(silenceHold),
+		ownership:  m.counter(ownershipChanges),
 		duration:   m.histogram(attemptDuration, attemptBuckets),
 		inFlight:   m.upDown(inFlight),
 		writeBacks: m.upDown(writeBacks),
@@ -90,6 +104,9 @@ func (h *Herald) zero() {
 	}
 	for _, source := range []string{sourceQueue, sourceHooks} {
 		h.failures.Add(ctx, 0, label("source", source))
+	}
+	for _, change := range []OwnershipChange{OwnershipTaken, OwnershipReleased, OwnershipLost} {
+		h.ownership.Add(ctx, 0, label("change", change))
 	}
 	h.stuck.Add(ctx, 0)
 	h.overwrites.Add(ctx, 0)
@@ -137,6 +154,14 @@ func (h *Herald) WaitingToWrite(ctx context.Context) (done func()) {
 		return func() {}
 	}
 	return held(context.WithoutCancel(ctx), h.writeBacks)
+}
+
+// Ownership counts hooks that this process has taken or does not own any more.
+func (h *Herald) Ownership(ctx context.Context, change OwnershipChange, hooks int) {
+	if h == nil {
+		return
+	}
+	h.ownership.Add(ctx, int64(hooks), label("change", change))
 }
 
 // Unprocessable counts a row that was found and cannot be processed.

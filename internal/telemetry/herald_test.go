@@ -85,6 +85,9 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 		`waybill_herald_write_backs_waiting 0`,
 		`waybill_herald_unprocessable_total 0`,
 		`waybill_herald_overwritten_total 0`,
+		`waybill_herald_ownership_changes_total{change="taken"} 0`,
+		`waybill_herald_ownership_changes_total{change="released"} 0`,
+		`waybill_herald_ownership_changes_total{change="lost"} 0`,
 		`waybill_herald_observation_failures_total{source="queue"} 0`,
 		`waybill_herald_observation_failures_total{source="hooks"} 0`)
 	if !strings.Contains(scraped, "go_goroutines ") || !strings.Contains(scraped, "process_start_time_seconds ") {
@@ -106,6 +109,8 @@ func TestRecording(t *testing.T) {
 	}
 	b.Unprocessable(ctx)
 	b.Overwritten(ctx)
+	b.Ownership(ctx, OwnershipTaken, 1)
+	b.Ownership(ctx, OwnershipLost, 5)
 	first, second, write := b.Sending(ctx), b.Sending(ctx), b.WaitingToWrite(ctx)
 	wantLines(t, b.scrape(t),
 		`waybill_herald_claims_total{result="won"} 2`,
@@ -118,6 +123,8 @@ func TestRecording(t *testing.T) {
 		`waybill_herald_attempt_duration_seconds_bucket{le="0.25"} 5`,
 		`waybill_herald_unprocessable_total 1`,
 		`waybill_herald_overwritten_total 1`,
+		`waybill_herald_ownership_changes_total{change="taken"} 1`,
+		`waybill_herald_ownership_changes_total{change="lost"} 5`,
 		`waybill_herald_in_flight 2`,
 		`waybill_herald_write_backs_waiting 1`)
 	first()
@@ -146,7 +153,7 @@ func TestObservedGauges(t *testing.T) {
 	stopHooks, err := b.ObserveHooks(func(context.Context) (Hooks, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return Hooks{Paused: 1, Breaker: 2, Owned: 3}, failing
+		return Hooks{Paused: 1, Breaker: 2, Owned: 3, Released: 4, Silenced: true}, failing
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +163,9 @@ func TestObservedGauges(t *testing.T) {
 		`waybill_herald_oldest_queued_age_seconds 1.5`,
 		`waybill_herald_hooks{state="paused"} 1`,
 		`waybill_herald_hooks{state="breaker"} 2`,
-		`waybill_herald_hooks{state="owned"} 3`)
+		`waybill_herald_hooks{state="owned"} 3`,
+		`waybill_herald_hooks{state="released"} 4`,
+		`waybill_herald_silence_hold 1`)
 
 	mu.Lock()
 	failing = errors.New("dial tcp 10.0.0.9:3306: secret")
@@ -188,7 +197,7 @@ func TestNoLabelPerHook(t *testing.T) {
 	if _, err := b.ObserveHooks(func(context.Context) (Hooks, error) { return Hooks{}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	allowed := map[string]bool{"result": true, "outcome": true, "state": true, "source": true, "le": true}
+	allowed := map[string]bool{"result": true, "outcome": true, "state": true, "source": true, "change": true, "le": true}
 	for _, match := range regexp.MustCompile(`[{,](\w+)="`).FindAllStringSubmatch(waybillOnly(b.scrape(t)), -1) {
 		if !allowed[match[1]] {
 			t.Errorf("label %q", match[1])
@@ -197,7 +206,7 @@ func TestNoLabelPerHook(t *testing.T) {
 }
 
 func TestNamesFollowConventions(t *testing.T) {
-	for _, i := range []instrument{claims, attempts, attemptDuration, inFlight, writeBacks, unprocessable, overwritten, queued, oldestQueued, hooks, observeFailures} {
+	for _, i := range []instrument{claims, attempts, attemptDuration, inFlight, writeBacks, unprocessable, overwritten, queued, oldestQueued, hooks, silenceHold, ownershipChanges, observeFailures} {
 		if !regexp.MustCompile(`^waybill\.herald(\.[a-z]+(_[a-z]+)*)+$`).MatchString(i.name) {
 			t.Errorf("name %q", i.name)
 		}
@@ -217,6 +226,7 @@ func TestNilRecordsNothing(t *testing.T) {
 	none.Attempt(ctx, OutcomeOK, time.Second)
 	none.Unprocessable(ctx)
 	none.Overwritten(ctx)
+	none.Ownership(ctx, OwnershipTaken, 1)
 	none.Sending(ctx)()
 	none.WaitingToWrite(ctx)()
 }

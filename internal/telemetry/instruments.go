@@ -42,7 +42,11 @@ var (
 	oldestQueued = instrument{"waybill.herald.oldest_queued.age", "s",
 		"Age of the oldest row that waits, by the database's clock.", gaugeReal}
 	hooks = instrument{"waybill.herald.hooks", "{hook}",
-		"Hooks by state: paused, breaker, owned (by this process).", gauge}
+		"Hooks by state: paused, released (to Phorge), breaker, owned (by this process).", gauge}
+	silenceHold = instrument{"waybill.herald.silence.hold", "{hold}",
+		"1 while all hooks are paused because Phorge's site is silent, else 0.", gauge}
+	ownershipChanges = instrument{"waybill.herald.ownership.changes", "{hook}",
+		"Hooks by what became of their ownership: taken, released (handed over), lost (with the lock session).", counter}
 	observeFailures = instrument{"waybill.herald.observation.failures", "{failure}",
 		"Scrapes for which a gauge could not be read and was left out.", counter}
 )

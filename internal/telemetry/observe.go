@@ -23,7 +23,9 @@ type Queue struct {
 
 // Hooks are counts of hooks by state; one hook may be in several.
 type Hooks struct {
-	Paused, Breaker, Owned int64
+	Paused, Released, Breaker, Owned int64
+	// Silenced: all are paused because Phorge's site is silent.
+	Silenced bool
 }
 
 // ObserveQueue lets every scrape ask source for the queue. The source should
@@ -50,10 +52,12 @@ func (h *Herald) ObserveHooks(source func(context.Context) (Hooks, error)) (stop
 			return err
 		}
 		o.ObserveInt64(h.hooks, now.Paused, label("state", "paused"))
+		o.ObserveInt64(h.hooks, now.Released, label("state", "released"))
 		o.ObserveInt64(h.hooks, now.Breaker, label("state", "breaker"))
 		o.ObserveInt64(h.hooks, now.Owned, label("state", "owned"))
+		o.ObserveInt64(h.silence, map[bool]int64{true: 1}[now.Silenced])
 		return nil
-	}, h.hooks)
+	}, h.hooks, h.silence)
 }
 
 // observe registers a callback that swallows its error after counting it: the
