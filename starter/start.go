@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -43,6 +45,9 @@ var errOpen = errors.New("the request's workflow is open")
 
 // start starts a row's workflow.
 func (s *Starter) start(ctx context.Context, c herald.Candidate) (client.WorkflowRun, error) {
+	ctx, span := s.cfg.Tracer.Start(ctx, "candidate", trace.WithAttributes(
+		attribute.String("waybill.request", c.PHID), attribute.String("waybill.hook", c.HookPHID)))
+	defer span.End()
 	o := client.StartWorkflowOptions{
 		ID:                                       workflows.RequestID(c.PHID),
 		TaskQueue:                                s.cfg.TaskQueue,

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
 	"waybill/activities"
@@ -103,8 +105,10 @@ type Config struct {
 	// Watch says whether the attempts to a hook end in other processes, so that
 	// their ends must be looked for; nil: none do.
 	Watch func(hookPHID string) bool
-	Log   *zap.Logger
-	Clock func() time.Time
+	// Tracer makes a span for each candidate; nil: none.
+	Tracer trace.Tracer
+	Log    *zap.Logger
+	Clock  func() time.Time
 }
 
 // Starter feeds every hook from the head of its line.
@@ -142,6 +146,9 @@ type Starter struct {
 
 // New makes a Starter.
 func New(cfg Config) *Starter {
+	if cfg.Tracer == nil {
+		cfg.Tracer = noop.NewTracerProvider().Tracer("")
+	}
 	s := &Starter{
 		cfg: cfg, notes: notes{log: cfg.Log, bad: map[string]bool{}},
 		acted: -1, counted: -1,

@@ -44,6 +44,8 @@ type heraldLane struct {
 	meter  *telemetry.Herald
 	sdk    client.MetricsHandler
 	health *health
+	// tracing is nil where it is switched off.
+	tracing *telemetry.Tracing
 
 	queue        string // the installation's task queue
 	openBreakers func() int
@@ -130,7 +132,11 @@ func migrate(ctx context.Context, db *ledger.Ledger) error {
 // connect waits for Temporal and registers the search attributes.
 func (l *heraldLane) connect(ctx context.Context) (c client.Client, attributes, ok bool) {
 	ok = l.await(ctx, "Temporal is not ready", func() (err error) {
-		c, err = worker.Dial(ctx, l.config.Temporal, l.clientOptions())
+		options, err := l.clientOptions()
+		if err != nil {
+			return err
+		}
+		c, err = worker.Dial(ctx, l.config.Temporal, options)
 		return err
 	})
 	if !ok {
@@ -153,8 +159,9 @@ func (l *heraldLane) name(ctx context.Context, temporal client.Client) error {
 	return err
 }
 
-func (l *heraldLane) clientOptions() client.Options {
-	return client.Options{Logger: telemetry.TemporalLogger(l.logger), MetricsHandler: l.sdk}
+func (l *heraldLane) clientOptions() (client.Options, error) {
+	interceptors, err := l.tracing.Interceptors()
+	return client.Options{Logger: telemetry.TemporalLogger(l.logger), MetricsHandler: l.sdk, Interceptors: interceptors}, err
 }
 
 // work owns hooks and sends; with the starter's role it also feeds them.
@@ -232,7 +239,8 @@ func (l *heraldLane) starter(own feeding, temporal client.Client, attributes boo
 		Register: func(ctx context.Context) error {
 			return worker.Attributes(ctx, temporal, l.config.Temporal.Namespace)
 		},
-		Watch: own.Watched, TaskQueue: l.queue, Poll: l.config.Herald.PollInterval, AttemptWithin: l.lease, Log: l.logger, Clock: l.now,
+		Watch: own.Watched, TaskQueue: l.queue, Poll: l.config.Herald.PollInterval, AttemptWithin: l.lease,
+		Tracer: l.tracing.Tracer("waybill/herald"), Log: l.logger, Clock: l.now,
 	}
 }
 
@@ -266,9 +274,10 @@ func (l *heraldLane) activities(own *worker.Ownership, seen worker.Witness) (*ac
 	if out.RootCAs, err = c.RootCAs(); err != nil {
 		return nil, err
 	}
+	traced := worker.Traced{Tracer: l.tracing.Tracer("waybill/herald")}
 	return activities.NewHerald(activities.Config{
-		Rows: l.rows, Objects: l.rows, Pauses: l.ledger, Gate: own,
-		Poster: worker.Poster{Egress: egress.New(out), Meter: l.meter}, Meter: &worker.Meter{Herald: l.meter},
+		Rows: traced.Rows(l.rows), Objects: l.rows, Pauses: l.ledger, Gate: own,
+		Poster: traced.Poster(worker.Poster{Egress: egress.New(out), Meter: l.meter}), Meter: &worker.Meter{Herald: l.meter},
 		Witness: seen, Log: l.logger, Clock: l.now,
 		Rules: activities.Rules{
 			Timeout: c.DeliveryTimeout, Allowance: c.WriteAllowance, Lease: l.lease,

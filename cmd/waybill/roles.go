@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -56,11 +57,18 @@ func runRoles(ctx context.Context, j job, r roles, l listening) error {
 	if err != nil {
 		return err
 	}
+	tracing, err := telemetry.NewTracing(ctx, j.getenv, j.version, j.logger)
+	if err != nil {
+		return &configError{err}
+	}
+	defer endTracing(tracing)
+	followLevel(ctx, j)
 	h := newHealth()
 	lane, err := newHeraldLane(j, r, metrics, h)
 	if err != nil {
 		return err
 	}
+	lane.tracing = tracing
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", j.config.API.Listen)
 	if err != nil && l == mustListen {
 		return err
@@ -80,6 +88,15 @@ func runRoles(ctx context.Context, j job, r roles, l listening) error {
 	err = lane.run(ctx)
 	stop()
 	return errors.Join(err, <-served)
+}
+
+// lastSpansWithin bounds waiting for a collector at the end.
+const lastSpansWithin = 3 * time.Second
+
+func endTracing(t *telemetry.Tracing) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastSpansWithin)
+	defer cancel()
+	_ = t.Shutdown(ctx) // spans that nobody takes are dropped
 }
 
 func httpInterface(j job, rows *heralddb.DB, metrics http.Handler, h *health) http.Handler {
