@@ -139,6 +139,13 @@ func (s *sum) add(w *world, v scenario.Verdict, e scenario.Evidence) {
 	}
 }
 
+// count adds a fault that no move has made.
+func (s *sum) count(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[kind]++
+}
+
 // String says it in a few lines.
 func (s *sum) String() string {
 	s.mu.Lock()

@@ -71,7 +71,9 @@ type world struct {
 func run(t *testing.T, of worldOf, total *sum) {
 	began := time.Now()
 	chance := of.chance()
+	unstick(t, of.on, total)
 	w := newWorld(t, of)
+	defer w.watchTemporal(total)()
 	if of.only == nil {
 		w.conductor.Moves = weather(w.conductor.Moves, chance)
 	}

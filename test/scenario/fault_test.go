@@ -89,6 +89,34 @@ func TestTheStatedLimitsAreAllowed(t *testing.T) {
 		"a row that was saved by somebody else is sent again": func(e *scenario.Evidence) {
 			e.Faults, e.Touched = nil, map[string]time.Time{"c": at(4150)}
 		},
+		"the last call of a row that is not to be retried was not read": func(e *scenario.Evidence) {
+			e.Rows[0].Behaviour, e.Rows[0].Retry = scenario.Slamming, devstack.RetryNever
+			e.Found["a"] = devstack.Row{Status: "failed", LastResult: "fail"}
+			e.Touched = map[string]time.Time{"a": at(60)}
+			e.Writes[1] = claim("a", 9000)
+			e.Writes = slices.Insert(e.Writes, 2, result("a", 9010, "failed"))
+		},
+		"Phorge's last call of such a row was not read": func(e *scenario.Evidence) {
+			e.Rows[0].Behaviour, e.Rows[0].Retry = scenario.Slamming, devstack.RetryNever
+			e.Found["a"] = devstack.Row{Status: "failed", LastResult: "fail"}
+			e.Saved = map[string]bool{"a": true}
+			e.Writes[1] = result("a", 9010, "failed")
+		},
+		"Phorge overwrites with what its call came to": func(e *scenario.Evidence) {
+			e.Saved = map[string]bool{"a": true}
+			e.Found["a"] = devstack.Row{Status: "failed", LastResult: "fail"}
+			e.Writes = append(e.Writes, scenario.Write{Row: "a", At: at(20000), Before: "sent", After: "failed", Result: true})
+		},
+		"Phorge fails a row between its claim and its call": func(e *scenario.Evidence) {
+			e.Rows[0].MayFail = true
+			e.Found["a"] = devstack.Row{Status: "failed", LastResult: "none"}
+			e.Writes[1] = scenario.Write{Row: "a", At: e.Calls[0].Start.Add(-time.Millisecond), Before: "queued", After: "failed", Result: true, Uncalled: true}
+		},
+		"a row that was saved by somebody else is failed by Phorge": func(e *scenario.Evidence) {
+			e.Rows[0].MayFail, e.Touched = true, map[string]time.Time{"a": e.Writes[0].At.Add(time.Millisecond)}
+			e.Found["a"] = devstack.Row{Status: "failed", LastResult: "none"}
+			e.Writes[1].After, e.Writes[1].Uncalled = "failed", true
+		},
 		"Phorge overwrites": func(e *scenario.Evidence) {
 			e.Saved = map[string]bool{"a": true}
 			e.Writes = append(e.Writes, scenario.Write{Row: "a", At: at(20000), Before: "sent", After: "failed", Result: true})

@@ -18,6 +18,9 @@ type Write struct {
 	Before, After string
 	// Result is set when it changed the row's result; otherwise it is a claim.
 	Result bool
+	// Uncalled is set when it ended the row without a call, as Phorge does by a
+	// hook's settings, whoever has claimed the row.
+	Uncalled bool
 }
 
 // Journal keeps every change of a site's request rows, whoever makes it: which
@@ -147,6 +150,7 @@ func (j *Journal) Writes(t testing.TB) []Write {
 func (v version) after(before version, at time.Time) Write {
 	return Write{
 		Row: v.row, At: at, Before: before.status, After: v.status,
-		Result: v.status != before.status || v.result != before.result || v.epoch != before.epoch,
+		Result:   v.status != before.status || v.result != before.result || v.epoch != before.epoch,
+		Uncalled: v.status == "failed" && v.result == "none",
 	}
 }

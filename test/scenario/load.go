@@ -178,7 +178,7 @@ func (l *Load) Fail(ctx context.Context) error {
 	}
 	l.mark(phid, func(p *Planned) { p.MayFail = true })
 	_, err = l.site.DB.ExecContext(ctx, "UPDATE "+l.table()+
-		" SET status = 'failed', dateModified = UNIX_TIMESTAMP() WHERE phid = ? AND status = 'queued'", phid)
+		" SET status = 'failed', lastRequestResult = 'none', lastRequestEpoch = 0, dateModified = UNIX_TIMESTAMP() WHERE phid = ? AND status = 'queued'", phid)
 	return err
 }
 

@@ -28,10 +28,13 @@ const secondsOfTheDatabase = time.Second
 const phorgeLooksFor = 5 * time.Second
 
 // rightEnds are the ends that the last call allows, and the one before it where
-// both may have been under way at once.
+// both may have been under way at once, or a later one may not have been read.
 func (s story) rightEnds() []string {
 	last := len(s.calls) - 1
 	ends := s.endsOf(s.calls[last])
+	if s.unread(last) && s.Retry != devstack.RetryForever {
+		ends = append(ends, "failed/fail")
+	}
 	if last > 0 && s.evidence.limits(s.calls[last-1], s.calls[last]) {
 		ends = append(ends, s.endsOf(s.calls[last-1])...)
 	}
@@ -49,6 +52,28 @@ func (s story) endsOf(last Call) []string {
 		return []string{"(a row that is tried until it is sent)"}
 	}
 	return []string{"failed/fail"}
+}
+
+// unread says that there was a result of a later call than that, of a receiver that
+// hangs up on some callers before it has read which row they call for: Waybill has
+// claimed the row again for it, Phorge needs no claim.
+func (s story) unread(i int) bool {
+	claimed := s.evidence.Saved[s.PHID]
+	for _, w := range s.writes {
+		if w.At.After(s.calls[i].End) && s.Behaviour == Slamming {
+			if claimed && w.Result && !w.Uncalled {
+				return true
+			}
+			claimed = claimed || !w.Result
+		}
+	}
+	return false
+}
+
+// overwritten says that the last save was Phorge's, of a finished row.
+func (s story) overwritten() bool {
+	n := len(s.writes)
+	return n > 0 && s.writes[n-1].Before != queued && s.evidence.Saved[s.PHID]
 }
 
 // since is when a call can have been made at the earliest: a busy receiver may
@@ -123,7 +148,7 @@ func (v *Verdict) claimed(s story, i int) {
 }
 
 // fence: after somebody else's save no result is written but under a new claim.
-// Phorge's own saves have no guard.
+// Phorge's own saves have no guard, and ends without a call need no claim.
 func (v *Verdict) fence(s story) {
 	touched, was := s.evidence.Touched[s.PHID]
 	if !was || s.evidence.Saved[s.PHID] {
@@ -133,7 +158,7 @@ func (v *Verdict) fence(s story) {
 		if !w.At.After(touched) {
 			continue
 		}
-		if w.Result {
+		if w.Result && !w.Uncalled {
 			v.wrong("fence: a result was written on row %s of %s at %s, which somebody else had saved at %s after its claim",
 				s.PHID, s.Hook, clock(w.At), clock(touched))
 		}
@@ -194,9 +219,10 @@ func (e Evidence) explain(c Call, since time.Time) (Fault, bool) {
 const queued = "queued"
 
 // afterTheEnd: nobody calls for a row that stood finished, but Phorge in the
-// stated case that the lock was lost around the write.
+// stated case that the lock was lost around the write, and Waybill where Phorge
+// failed the row, without a call, between its claim and its call.
 func (v *Verdict) afterTheEnd(s story) {
-	end := time.Time{}
+	end, uncalled := time.Time{}, false
 	for _, w := range s.writes {
 		if w.Before != queued {
 			said := fmt.Sprintf("row %s of %s, %s, made %s at %s", s.PHID, s.Hook, w.Before, w.After, clock(w.At))
@@ -206,10 +232,13 @@ func (v *Verdict) afterTheEnd(s story) {
 			}
 		}
 		if w.Before == queued && w.After != queued {
-			end = w.At
+			end, uncalled = w.At, w.Uncalled
 		}
 	}
-	for _, c := range s.calls {
+	for i, c := range s.calls {
+		if uncalled && c.Caller == ByWaybill && s.since(i).Before(end) {
+			continue
+		}
 		if end.IsZero() || !c.Start.After(end) || c.Caller == ByPhorge && s.evidence.lostBetween(end, c.Start) || s.evidence.standing(c) {
 			continue
 		}

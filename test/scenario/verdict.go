@@ -191,7 +191,7 @@ func clock(at time.Time) string { return at.UTC().Format("15:04:05.000") }
 // collected or failed for its hook's settings meanwhile.
 func (v *Verdict) end(s story) {
 	got := s.found.Status + "/" + s.found.LastResult
-	if s.Collected || s.MayFail && got == "failed/none" {
+	if s.Collected || s.MayFail && got == "failed/none" || s.overwritten() {
 		return
 	}
 	if len(s.calls) == 0 {

@@ -98,6 +98,11 @@ func TestEachKindOfFaultIsFound(t *testing.T) {
 		"a delivered row is left queued": {func(e *scenario.Evidence) {
 			e.Found["a"] = devstack.Row{Status: "queued", LastResult: "none"}
 		}, []string{"end: row a"}},
+		"a delivered row is said to have failed, where some calls are not read": {func(e *scenario.Evidence) {
+			e.Rows[0].Behaviour, e.Rows[0].Retry = scenario.Slamming, devstack.RetryNever
+			e.Found["a"] = devstack.Row{Status: "failed", LastResult: "fail"}
+			e.Writes[1].After = "failed"
+		}, []string{"end: row a"}},
 		"a failure is called delivered": {func(e *scenario.Evidence) { e.Found["d"] = sent() }, []string{"end: row d"}},
 		"a row that is to be tried forever is given up": {func(e *scenario.Evidence) {
 			e.Calls[2].Status = 500
@@ -142,6 +147,13 @@ func TestEachKindOfFaultIsFound(t *testing.T) {
 		"a repeat long after the answer": {func(e *scenario.Evidence) {
 			e.Faults[0].From, e.Faults[0].To = at(5200), at(5210)
 		}, []string{"unexplained: row c"}},
+		"a row that Phorge had failed was called under a later claim": {func(e *scenario.Evidence) {
+			e.Rows[0].MayFail = true
+			e.Found["a"] = devstack.Row{Status: "failed", LastResult: "none"}
+			e.Writes[1].After, e.Writes[1].Uncalled = "failed", true
+			e.Writes = append(e.Writes, claim("a", 19950))
+			e.Calls = append(e.Calls, call("a", 20000, 20100, 200))
+		}, []string{"double: row a"}},
 		"Phorge called for a finished row": {func(e *scenario.Evidence) {
 			phorge := call("a", 20000, 20100, 200)
 			phorge.Caller = scenario.ByPhorge
