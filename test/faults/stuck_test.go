@@ -19,7 +19,7 @@ import (
 const (
 	interrupted = "interrupted (9)"
 	// A healthy server may end some statements so, when callers go away.
-	interruptedOften  = 10
+	interruptedOften  = 20
 	interruptedWithin = 5 * time.Second
 	stuckKind         = "Temporal stuck by itself, restarted"
 	// logTail is what is looked at of a server's log.
