@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,6 +141,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 		"WAYBILL_HERALD_DSN": dsn(site.Database("herald")), "WAYBILL_DSN": dsn(site.Ledger), "WAYBILL_LOG_LEVEL": "debug",
 		"WAYBILL_HERALD_RETRY_BACKOFF": backoff.String(), "WAYBILL_HERALD_DELIVERY_TIMEOUT": "1s", "WAYBILL_TOKEN": apiToken,
 	}
+	exported := newCollector(t)
+	maps.Copy(settings, tracing(exported.URL))
 	serve := site.Serve(t, settings)
 	userinfo := func(uri string) string {
 		return strings.Replace(uri, "http://", "http://marked-user:marked-secret@", 1)
@@ -149,6 +153,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		userinfo("http://nothing.invalid/"), "http://marked-user:marked-secret@[::1]:80:80/", "marked-secret",
 	}
 	var hooks []devstack.Hook
+	var last devstack.Row
 	for _, uri := range uris {
 		h, err := site.CreateHook(t.Context(), devstack.Hook{URI: uri, Key: devstack.RandomName(32), Name: "secretive"})
 		if err != nil {
@@ -157,6 +162,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		hooks = append(hooks, h)
 		for _, properties := range []string{never, forever} {
 			r := queue(t, site, h, object, properties)
+			last = r
 			scenario.Until(t, patience, "the row is tried", func() bool {
 				now := row(t, site, r.PHID)
 				return now.Status != "queued" || now.LastResult != "none"
@@ -171,7 +177,10 @@ func TestSecretsAreNowhere(t *testing.T) {
 	for _, path := range []string{"/api/webhook/stats", "/api/webhook/hooks", "/api/marked-secret", "/readyz", "/healthz"} {
 		texts[path] = fmt.Sprint(serve.Get(t, path, apiToken))
 	}
-	for _, args := range [][]string{{"hooks", "list"}, {"config"}, {"migrate"}} {
+	for _, args := range [][]string{
+		{"hooks", "list"}, {"hooks", "show", hooks[0].PHID}, {"requests", "list"}, {"requests", "show", last.PHID},
+		{"doctor", "--watch", "0"}, {"config"}, {"migrate"},
+	} {
 		stdout, stderr, code := site.Command(t, settings, args...)
 		if code != 0 {
 			t.Errorf("waybill %v ended with %d: %s", args, code, stderr)
@@ -181,7 +190,15 @@ func TestSecretsAreNowhere(t *testing.T) {
 	for id, history := range site.Histories(t) {
 		texts["history of "+id] = history + unpacked(history)
 	}
-	serve.Stop(t)
+	// What a crash prints is looked at too.
+	serve.Signal(syscall.SIGQUIT)
+	serve.Wait(t, patience)
+	if !strings.Contains(serve.Log.String(), "goroutine ") {
+		t.Error("no stacks are printed at SIGQUIT")
+	}
+	exported.mu.Lock()
+	texts["traces"] = exported.raw.String()
+	exported.mu.Unlock()
 	texts["log"] = serve.Log.String() + serve.Out.String()
 	secrets := []string{"marked-secret", "marked-user", "marked-query", apiToken}
 	for _, name := range []string{settings["WAYBILL_HERALD_DSN"], settings["WAYBILL_DSN"]} {
