@@ -171,14 +171,14 @@ func checkImport(t *testing.T, s source, from int, imported string) {
 }
 
 // allowedOnGround are the exceptions: signature encodes structured fields with a
-// library rather than once more by hand, and which characters are wide is a table
-// of Unicode's.
+// library rather than once more by hand, and what takes how much room is tables and
+// rules of Unicode's.
 func allowedOnGround(dir, imported string) bool {
 	switch dir {
 	case "internal/signature":
 		return imported == "github.com/dunglas/httpsfv"
 	case "internal/columns":
-		return imported == "golang.org/x/text/width"
+		return imported == "github.com/rivo/uniseg"
 	}
 	return false
 }

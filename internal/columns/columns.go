@@ -1,38 +1,39 @@
-// Package columns measures and cuts texts as a terminal shows them, and takes
-// out of them what a terminal would obey. It is pure.
+// Package columns measures, cuts and folds texts as a terminal shows them, and
+// takes out of them what a terminal would obey. It is pure.
 package columns
 
 import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/text/width"
+	"github.com/rivo/uniseg"
 )
+
+// joiners make one sign of several, in emoji and in scripts such as Sinhala and
+// Persian. Of the invisible characters they alone are needed to read a name.
+const joiners = "\u200c\u200d"
 
 // Plain makes a text of somebody else's fit for a terminal: no control
 // characters, no line's end, and nothing that turns the direction of writing.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) && !strings.ContainsRune(joiners, r) {
 			return '?'
 		}
 		return r
 	}, text)
 }
 
-// Of is how many columns a terminal needs for a plain text.
-func Of(text string) (n int) {
-	for _, r := range text {
-		n += ofRune(r)
-	}
-	return n
-}
+// Of is how many columns a terminal needs for a plain text. It counts what a
+// person sees as one sign (an accent with its letter, an emoji of several), by
+// Unicode's rules for grapheme clusters.
+func Of(text string) int { return uniseg.StringWidth(text) }
 
 // ellipsis stands for what was cut; it takes one column.
 const ellipsis = "…"
 
 // Cut brings a plain text to at most that many columns, the ellipsis at its end
-// included.
+// included. No sign is taken apart.
 func Cut(text string, columns int) string {
 	if Of(text) <= columns {
 		return text
@@ -40,13 +41,15 @@ func Cut(text string, columns int) string {
 	if columns < 1 {
 		return ""
 	}
-	used := 0
-	for i, r := range text {
-		if used += ofRune(r); used > columns-1 {
-			return text[:i] + ellipsis
+	used, rest, state := 0, text, -1
+	for rest != "" {
+		_, after, width, next := uniseg.FirstGraphemeClusterInString(rest, state)
+		if used += width; used > columns-1 {
+			break
 		}
+		rest, state = after, next
 	}
-	return text
+	return strings.TrimSuffix(text, rest) + ellipsis
 }
 
 // Fold breaks a plain text between words, so that it fits a screen of that many
@@ -74,18 +77,4 @@ func Fold(text string, screen, indent int) string {
 		used += wide
 	}
 	return b.String()
-}
-
-// ofRune counts wide characters (Chinese, emoji) as two and combining ones,
-// which share the column before them, as none.
-func ofRune(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	default:
-		return 1
-	}
 }

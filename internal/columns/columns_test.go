@@ -16,6 +16,7 @@ func TestPlainTextsCommandNoTerminal(t *testing.T) {
 		"evil\x1b[2J\nx\ry\x00": "evil?[2J?x?y?",
 		"\u202ereversed":        "?reversed",
 		"bad utf-8 \xff":        "bad utf-8 \ufffd",
+		"👩\u200d💻 ශ්\u200dරී":   "👩\u200d💻 ශ්\u200dරී",
 	} {
 		if got := columns.Plain(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
@@ -23,12 +24,39 @@ func TestPlainTextsCommandNoTerminal(t *testing.T) {
 	}
 }
 
-// Invisible characters have no width of their own to count, as none of them is
-// left in a plain text.
+// Of the format characters, which are invisible, only the joiners are left in a
+// plain text, and they take no room.
 func TestNoFormatCharacterIsPlain(t *testing.T) {
 	for r := range rune(unicode.MaxRune + 1) {
-		if unicode.Is(unicode.Cf, r) && columns.Plain(string(r)) != "?" {
-			t.Errorf("%U is left", r)
+		joins := r == '\u200c' || r == '\u200d'
+		if unicode.Is(unicode.Cf, r) && (columns.Plain(string(r)) == "?") == joins {
+			t.Errorf("%U is left: %v", r, !joins)
+		}
+	}
+	if n := columns.Of("a\u200cb\u200d"); n != 2 {
+		t.Errorf("two letters and two joiners take %d columns", n)
+	}
+}
+
+// Room is counted by what a person sees as one sign, however many characters it
+// is made of.
+func TestSignsAreCountedWhole(t *testing.T) {
+	for text, want := range map[string]int{
+		"ab":                 2,
+		"e\u0301\u0323x":     2,
+		"日本":                 4,
+		"🪝":                  2,
+		"❤\ufe0f":            2, // a sign of text, asked for as emoji
+		"👍🏽":                 2, // with a tone of skin
+		"👩\u200d👩\u200d👧":    2, // a family
+		"🏳\ufe0f\u200d🌈":     2,
+		"🇩🇪":                 2,
+		"1\ufe0f\u20e3":      1, // a keycap: its digit in a frame
+		"\u1112\u1161\u11ab": 2, // a syllable of Hangul in three parts
+		"":                   0,
+	} {
+		if got := columns.Of(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
 		}
 	}
 }
@@ -45,6 +73,10 @@ func TestTextsAreCutToTheirColumns(t *testing.T) {
 		{strings.Repeat("日", 21), 40, strings.Repeat("日", 19) + "…"},
 		{strings.Repeat("e\u0301", 40), 40, strings.Repeat("e\u0301", 40)},
 		{strings.Repeat("e\u0301", 3), 2, "e\u0301…"},
+		{"👩\u200d👩\u200d👧 family", 2, "…"},
+		{"👩\u200d👩\u200d👧 family", 3, "👩\u200d👩\u200d👧…"},
+		{"x👍🏽 yes", 3, "x…"},
+		{"x👍🏽 yes", 4, "x👍🏽…"},
 		{"ab", 1, "…"},
 		{"日", 1, "…"},
 		{"ab", 0, ""},
