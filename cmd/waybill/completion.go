@@ -17,6 +17,7 @@ const (
 	completeWithin = time.Second
 	completedHooks = 300
 	completedRows  = 50
+	completedName  = 40 // columns of a hook's name beside its PHID
 )
 
 // completionCommand builds `waybill completion`, in place of cobra's own.
@@ -81,7 +82,7 @@ func completeHooks(p process) cobra.CompletionFunc {
 		hooks, _ := t.rows.Hooks(ctx)
 		for _, h := range hooks[:min(len(hooks), completedHooks)] {
 			if phidShape.MatchString(h.PHID) {
-				found = append(found, cobra.CompletionWithDesc(h.PHID, columns.Cut(columns.Plain(h.Name), shown)))
+				found = append(found, cobra.CompletionWithDesc(h.PHID, columns.Cut(columns.Plain(h.Name), completedName)))
 			}
 		}
 		return found

@@ -91,7 +91,7 @@ func runDoctor(ctx context.Context, j job, e examination) error {
 
 // writeFindings puts a finding on a line, and its advice below.
 func writeFindings(w io.Writer, findings []doctor.Finding) error {
-	_, wide := screen(w)
+	wide := screen(w)
 	const level, check = 9, 11 // the longest of each, and a gap
 	indent := level + check
 	var b strings.Builder

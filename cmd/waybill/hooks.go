@@ -71,8 +71,8 @@ const hooksListHelp = `Show every hook: state, queue, last result, breaker, owne
   unowned     no process of Waybill owns the hook: is one running?
   gone        rows wait for a hook that Phorge does not have any more
 
-On a terminal texts are cut to what it has room for; "waybill hooks show" has
-them whole. The counts read the request table once from end to end.`
+On a terminal the list is made to fit, elsewhere it is whole. The counts read
+the request table once from end to end.`
 
 func hooksShowCommand(p process, do func(context.Context, job, string, bool) error) *cobra.Command {
 	var asJSON bool

@@ -102,7 +102,7 @@ func listHooks(ctx context.Context, j job, asJSON bool) error {
 	if asJSON {
 		return writeJSON(j.stdout, hooks)
 	}
-	return writeHooks(j.stdout, hooks)
+	return hooksTable(hooks).write(j.stdout)
 }
 
 // showHook prints one of them.
@@ -244,16 +244,18 @@ func (h hookView) lastText() string {
 	return h.Last.ago(h.now)
 }
 
-func writeHooks(w io.Writer, hooks []hookView) error {
-	t := newTable(w, "HOOK", "NAME", "STATE", "QUEUED", "OLDEST", "IN FLIGHT", "LAST RESULT", "BREAKER", "OWNER")
-	// An open breaker is a state too.
-	t.spare, t.dear = []string{"BREAKER", "OWNER", "IN FLIGHT", "OLDEST"}, []string{"LAST RESULT", "QUEUED", "NAME"}
-	t.soft = "NAME" // what Phorge calls it is found by the PHID
+func hooksTable(hooks []hookView) *table {
+	t := &table{header: []string{"HOOK", "NAME", "STATE", "QUEUED", "OLDEST", "IN FLIGHT", "LAST RESULT", "BREAKER", "OWNER"}}
+	// The breaker is last: one that is open is a state too.
+	t.spare = []string{"NAME", "QUEUED", "LAST RESULT", "OLDEST", "IN FLIGHT", "OWNER", "BREAKER"}
+	// So 80 columns have all up to the last result while all hooks deliver.
+	t.least = map[string]int{"NAME": 12, "LAST RESULT": 12}
+	t.all = "`waybill hooks show PHID`"
 	for _, h := range hooks {
 		t.add(h.PHID, h.Name, h.stateText(), count(h.Queued), h.oldestText(), count(h.Flying), h.lastText(),
 			h.breakerText(), orNobody(h.Owner))
 	}
-	return t.write(w)
+	return t
 }
 
 func writeHook(w io.Writer, h hookView) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 
 	"waybill/internal/heralddb"
 )
@@ -51,7 +50,7 @@ func listRequests(ctx context.Context, j job, l listing) error {
 	if l.asJSON {
 		return writeJSON(j.stdout, views)
 	}
-	return writeRequests(j.stdout, views)
+	return requestsTable(views).write(j.stdout)
 }
 
 func (t *tables) viewRequest(r heralddb.Listed) requestView {
@@ -92,12 +91,13 @@ func (r requestView) ageText() string {
 	return span(r.now - int64(*r.Created))
 }
 
-func writeRequests(w io.Writer, requests []requestView) error {
-	t := newTable(w, "REQUEST", "ID", "STATE", "AGE", "LAST RESULT", "NEXT", "HOOK", "OBJECT")
-	t.spare, t.dear = []string{"OBJECT", "ID", "HOOK"}, []string{"AGE", "NEXT", "LAST RESULT"}
-	t.soft = "LAST RESULT"
+func requestsTable(requests []requestView) *table {
+	t := &table{header: []string{"REQUEST", "ID", "STATE", "AGE", "LAST RESULT", "NEXT", "HOOK", "OBJECT"}}
+	t.spare = []string{"LAST RESULT", "NEXT", "AGE", "HOOK", "ID", "OBJECT"}
+	t.least = map[string]int{"LAST RESULT": 23} // "fail, HTTP status 503" and what says that it was cut
+	t.all = "`waybill requests show PHID`"
 	for _, r := range requests {
 		t.add(r.PHID, count(int64(r.ID)), r.State, r.ageText(), r.lastText(), r.nextText(), r.Hook, r.Object)
 	}
-	return t.write(w)
+	return t
 }

@@ -154,8 +154,12 @@ func (v workflowView) write(w io.Writer) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	t := newTable(w, "RUN STARTED", "ENDED", "STATUS", "OUTCOME", "ATTEMPTS", "REASON")
-	t.spare, t.soft = []string{"STATUS", "ENDED"}, "REASON" // the outcome says more
+	return v.table().write(w)
+}
+
+func (v workflowView) table() *table {
+	t := &table{header: []string{"RUN STARTED", "ENDED", "STATUS", "OUTCOME", "ATTEMPTS", "REASON"}, all: "`--json`"}
+	t.spare, t.least = []string{"REASON", "ATTEMPTS", "ENDED"}, map[string]int{"REASON": 12}
 	for _, r := range v.Runs {
 		closed := time.Time{}
 		if r.Closed != nil {
@@ -167,5 +171,5 @@ func (v workflowView) write(w io.Writer) error {
 		}
 		t.add(utc(r.Started), utc(closed), r.Status, r.Outcome, attempts, r.Reason)
 	}
-	return t.write(w)
+	return t
 }
