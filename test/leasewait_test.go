@@ -40,11 +40,11 @@ func TestTheWaitForACrashedOwnerIsShown(t *testing.T) {
 	if one.Waits == nil || one.Waits.Before(begun.Add(lease-2*time.Second)) || one.Waits.After(time.Now().Add(lease+2*time.Second)) || one.Owner == nil {
 		t.Fatalf("the next owner began at %v, lease %v: %+v", begun, lease, one)
 	}
-	if listed := asked(t, l, settings, "hooks", "list"); !strings.Contains(listed, ": its owner before crashed") {
+	if listed := asked(t, l, settings, "hooks", "list"); !strings.Contains(listed, ": its last owner was cut off") {
 		t.Errorf("the hooks:\n%s", listed)
 	}
-	showWait(t, l, settings, unknown, "whether it was sent is not known", *one.Waits)
-	showWait(t, l, settings, behind, "as its whole hook does", *one.Waits)
+	showWait(t, l, settings, unknown, "whether it arrived is not known", *one.Waits)
+	showWait(t, l, settings, behind, "as every request of the hook does", *one.Waits)
 	await(t, l.Site, unknown.PHID, "sent", "okay")
 	await(t, l.Site, behind.PHID, "sent", "okay")
 	if n := gate.Calls(); n != 3 {

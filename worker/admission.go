@@ -159,7 +159,7 @@ func (o *Ownership) tenure(ctx context.Context, hookPHID string) (*tenure, activ
 	o.mu.Unlock()
 	switch {
 	case owned && wait > 0:
-		return nil, unowned(wait, "The hook's last owner did not hand it over; its claims run out first.")
+		return nil, unowned(wait, "The process that called the hook before crashed or was cut off, and may still be calling.")
 	case owned:
 		return t, activities.ClaimResult{}
 	}

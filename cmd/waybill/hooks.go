@@ -67,8 +67,9 @@ const hooksListHelp = `Show every hook: state, queue, last result, breaker, owne
   released    Phorge's own worker sends
   disabled    switched off in Phorge: what is queued is written as failed
   breaker     too many failures lately; nothing is sent until the window slides
-  waiting     its owner before crashed, and calls of it may still be under way
   unowned     no process of Waybill owns the hook: is one running?
+  waiting     its last owner crashed or was cut off, and may still be calling:
+              nothing is sent until that must be over
   gone        rows wait for a hook that Phorge does not have any more
 
 On a terminal the list is made to fit, elsewhere it is whole. The counts read

@@ -22,7 +22,7 @@ const (
 	hookDisabled   = "disabled"   // switched off in Phorge: its rows are failed
 	hookBreaker    = "breaker"    // too many failures lately
 	hookUnowned    = "unowned"    // no process of Waybill delivers for it
-	hookWaiting    = "waiting"    // its owner waits for claims of one that crashed
+	hookWaiting    = "waiting"    // its owner waits for calls of one that was cut off
 	hookDelivering = "delivering" // everything is as it should be
 )
 
@@ -216,7 +216,7 @@ func (h hookView) stateText() string {
 	case hookBreaker:
 		return "breaker open for " + span(int64(*h.Breaker.Until)-h.now)
 	case hookWaiting:
-		return "waiting " + span(int64(*h.Waits)-h.now) + ": its owner before crashed"
+		return "waiting " + span(int64(*h.Waits)-h.now) + ": its last owner was cut off"
 	case hookGone:
 		return "gone from Phorge"
 	}

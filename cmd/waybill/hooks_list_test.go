@@ -1,11 +1,23 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"waybill/internal/herald"
 	"waybill/internal/ledger"
 )
+
+// Who meets a state in the list finds it in the list's help.
+func TestEveryStateOfAHookIsInTheHelp(t *testing.T) {
+	for _, state := range []string{
+		hookGone, hookReleased, hookPaused, hookDisabled, hookBreaker, hookUnowned, hookWaiting, hookDelivering,
+	} {
+		if !strings.Contains(hooksListHelp, "\n  "+state+"  ") {
+			t.Errorf("%s is not explained", state)
+		}
+	}
+}
 
 // How a hook stands is said the same way everywhere, and no colon waits for a
 // reason that nobody gave.

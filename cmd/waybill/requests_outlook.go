@@ -99,8 +99,8 @@ func (o outlook) waits() (text string, from int64) {
 		return o.claimed() // the claim's lease is over, and still nobody knows
 	}
 	if o.begins != 0 && (o.row.State != heralddb.StateResting || o.begins > rested) {
-		return "It waits, as its whole hook does: the process that sent before ended without a word, " +
-			"and a call of it may still be under way. The next one sends from " + stamp(o.begins) + " on.", o.begins
+		return "It waits, as every request of the hook does: " + cutOff + ", and may still be calling. " +
+			"Sending begins again at " + stamp(o.begins) + ".", o.begins
 	}
 	switch o.row.State {
 	case heralddb.StateResting:
@@ -113,6 +113,9 @@ func (o outlook) waits() (text string, from int64) {
 	}
 }
 
+// cutOff is all that is known of an owner that did not hand the hook over.
+const cutOff = "the process that called the hook before crashed or was cut off"
+
 // claimed speaks of a row that somebody took up to send. While the hook waits for
 // its last owner nobody else sends, so the claim is that one's.
 func (o outlook) claimed() (text string, from int64) {
@@ -121,8 +124,8 @@ func (o outlook) claimed() (text string, from int64) {
 		return "It is being sent. Should its sender have died, it is tried again after its claim's lease, " + stamp(end) + ".", 0
 	}
 	from = max(end, o.begins)
-	return "The hook's last owner took it up and did not hand the hook over, so whether it was sent is not known. " +
-		"Unless that one still writes its result, it is sent again from " + stamp(from) + " on; until then the whole hook waits.", from
+	return "It was being sent when " + cutOff + ", so whether it arrived is not known. Unless that process still " +
+		"writes the result, it is sent again from " + stamp(from) + " on; until then every request of the hook waits.", from
 }
 
 func stamp(second int64) string { return moment(second).String() }

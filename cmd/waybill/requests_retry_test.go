@@ -57,7 +57,7 @@ func TestWithoutAWorkflowTheFirstObstacleIsNamed(t *testing.T) {
 		"rest":            {outlook{row: rests, hook: &healthy, owner: "o"}, "when its rest is over, from " + stamp(now+50)},
 		"breaker, longer": {outlook{row: rests, hook: &healthy, owner: "o", until: now + 90}, "the breaker, which is open until " + stamp(now+90)},
 		"breaker, less":   {outlook{row: rests, hook: &healthy, owner: "o", until: now + 9}, "the breaker, which is open until " + stamp(now+9)},
-		"crash, longer":   {outlook{row: rests, hook: &healthy, owner: "o", begins: now + 51}, "The next one sends from " + stamp(now+51)},
+		"crash, longer":   {outlook{row: rests, hook: &healthy, owner: "o", begins: now + 51}, "Sending begins again at " + stamp(now+51)},
 		"crash, less":     {outlook{row: rests, hook: &healthy, owner: "o", begins: now + 49}, "when its rest is over, from " + stamp(now+50)},
 		"paused":          {outlook{row: rests, hook: &healthy, pause: &pauseView{Kind: hookPaused, By: "ada"}, until: now + 9}, "paused by ada"},
 	} {
@@ -80,7 +80,7 @@ func TestASignalDoesNotPassWhatHoldsTheHook(t *testing.T) {
 		want          string
 	}{
 		"nothing":                           {0, 0, "Told: it is tried as soon as it is its turn."},
-		"an owner crashed, less than rests": {now + 9, 0, "Told, and still: It waits, as its whole hook does: the process that sent before ended without a word, and a call of it may still be under way. The next one sends from " + stamp(now+9) + " on."},
+		"an owner crashed, less than rests": {now + 9, 0, "Told, and still: It waits, as every request of the hook does: " + cutOff + ", and may still be calling. Sending begins again at " + stamp(now+9) + "."},
 		"breaker":                           {0, now + 9, "Told, and still: It waits for the breaker, which is open until " + stamp(now+9)},
 	} {
 		o := rests
