@@ -124,7 +124,7 @@ func TestHooksAreShownAsTheyStand(t *testing.T) {
 	execSQL(t, l.Site, "INSERT INTO "+l.Database("herald")+".herald_webhookrequest (phid, webhookPHID, objectPHID, status, properties,"+
 		" lastRequestResult, lastRequestEpoch, dateCreated, dateModified) SELECT CONCAT('PHID-HWBR-', n), ?, '', 'failed', '{}', 'fail',"+
 		" UNIX_TIMESTAMP(), 1, 1 FROM (SELECT 1 n UNION SELECT 2) two", broken.PHID)
-	queue(t, l.Site, devstack.Hook{PHID: "PHID-HWBH-vanishedvanishedvanis"}, l.object, never)
+	queue(t, l.Site, devstack.Hook{PHID: "PHID-HWBH-vanishedvanishedvani"}, l.object, never)
 	await(t, l.Site, queue(t, l.Site, well, l.object, never).PHID, "sent", "okay")
 	await(t, l.Site, queue(t, l.Site, failing, l.object, forever).PHID, "queued", "fail")
 	queue(t, l.Site, hanging, l.object, forever)
@@ -136,7 +136,7 @@ func TestHooksAreShownAsTheyStand(t *testing.T) {
 	}
 	for phid, state := range map[string]string{
 		well.PHID: "delivering", failing.PHID: "delivering", hanging.PHID: "delivering", paused.PHID: "paused",
-		broken.PHID: "breaker", disabled.PHID: "disabled", "PHID-HWBH-vanishedvanishedvanis": "gone",
+		broken.PHID: "breaker", disabled.PHID: "disabled", "PHID-HWBH-vanishedvanishedvani": "gone",
 	} {
 		if hooks[phid].State != state {
 			t.Errorf("%s is %q, want %q: %+v", phid, hooks[phid].State, state, hooks[phid])
@@ -171,7 +171,7 @@ func TestHooksAreShownAsTheyStand(t *testing.T) {
 	if one := decoded[shownHook](t, l, settings, "hooks", "show", disabled.PHID); one.PHID != disabled.PHID || one.Name != "日本語" {
 		t.Errorf("one hook %+v", one)
 	}
-	if _, stderr, code := l.Command(t, settings, "hooks", "show", "PHID-HWBH-none"); code != 1 || !strings.Contains(stderr, "no such hook") {
+	if _, stderr, code := l.Command(t, settings, "hooks", "show", "PHID-HWBH-nonenonenonenonenone"); code != 1 || !strings.Contains(stderr, "no such hook") {
 		t.Errorf("a hook that is none: %d, %s", code, stderr)
 	}
 }

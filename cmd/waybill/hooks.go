@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
+	"fmt"
+	"regexp"
 
 	"github.com/spf13/cobra"
 )
@@ -137,8 +138,9 @@ func changeCommand(p process, verb, short string, do func(context.Context, job, 
 	return command
 }
 
-// hookPrefix begins the PHID of every Herald webhook in Phorge.
-const hookPrefix = "PHID-HWBH-"
+// hookShape is every PHID that Phorge makes for a Herald webhook
+// (PhabricatorPHID::generateNewPHID).
+var hookShape = regexp.MustCompile(`^PHID-HWBH-[a-z0-9]{20}$`)
 
 // check refuses what cannot be meant. A mistyped PHID would otherwise pause a
 // hook that does not exist and leave the real one running.
@@ -158,8 +160,9 @@ func (c hookChange) check() error {
 }
 
 func isHook(phid string) error {
-	if !strings.HasPrefix(phid, hookPrefix) {
-		return errors.New("a hook is named by its PHID, which begins with " + hookPrefix)
+	if !hookShape.MatchString(phid) {
+		return fmt.Errorf("%q is not a hook's PHID; one is PHID-HWBH- and 20 small letters or digits, as in "+
+			"PHID-HWBH-4c734vhzpcdaadwnlu73", phid)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func showHook(ctx context.Context, j job, phid string, asJSON bool) error {
 		}
 		return writeHook(j.stdout, h)
 	}
-	return fmt.Errorf("%s: Phorge has no such hook, and no row waits for it; `waybill hooks list` shows the hooks", phid)
+	return noHook(phid)
 }
 
 func readHooks(ctx context.Context, j job) ([]hookView, error) {

@@ -145,19 +145,6 @@ func noHook(phid string) error {
 	return fmt.Errorf("%s: no such hook; `waybill hooks list` shows the hooks", phid)
 }
 
-// unknown refuses a hook that Phorge does not know. Whoever finds no row of a hook
-// asks: none would also be the answer to a PHID with a letter wrong.
-func (t *tables) unknown(ctx context.Context, phid string) error {
-	hooks, err := t.rows.Hooks(ctx)
-	if err != nil {
-		return t.phorge(err)
-	}
-	if !slices.ContainsFunc(hooks, func(h heralddb.HookName) bool { return h.PHID == phid }) {
-		return noHook(phid)
-	}
-	return nil
-}
-
 // standing says how a hook stands after the change: not always as asked for,
 // because an earlier pause, or one of all hooks, stands.
 func standing(ctx context.Context, l *ledger.Ledger, phid, free string) string {

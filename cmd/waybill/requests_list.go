@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"waybill/internal/heralddb"
 )
@@ -34,14 +35,9 @@ func listRequests(ctx context.Context, j job, l listing) error {
 	for _, s := range l.states {
 		filter.States = append(filter.States, heralddb.State(s))
 	}
-	rows, err := t.rows.Requests(ctx, filter)
+	rows, err := t.requests(ctx, filter)
 	if err != nil {
-		return t.phorge(err)
-	}
-	if len(rows) == 0 && l.hook != "" {
-		if err := t.unknown(ctx, l.hook); err != nil {
-			return err
-		}
+		return err
 	}
 	views := make([]requestView, 0, len(rows))
 	for _, r := range rows {
@@ -51,6 +47,24 @@ func listRequests(ctx context.Context, j job, l listing) error {
 		return writeJSON(j.stdout, views)
 	}
 	return requestsTable(views).write(j.stdout)
+}
+
+// requests reads the rows that a filter chooses. That a hook has none is an answer
+// only for a hook that there is, or that has other rows.
+func (t *tables) requests(ctx context.Context, f heralddb.Filter) ([]heralddb.Listed, error) {
+	rows, err := t.rows.Requests(ctx, f)
+	if err != nil || len(rows) > 0 || f.HookPHID == "" {
+		return rows, t.phorge(err)
+	}
+	hooks, err := t.rows.Hooks(ctx)
+	if err != nil || slices.ContainsFunc(hooks, func(h heralddb.HookName) bool { return h.PHID == f.HookPHID }) {
+		return nil, t.phorge(err)
+	}
+	others, err := t.rows.Requests(ctx, heralddb.Filter{HookPHID: f.HookPHID, Limit: 1})
+	if err == nil && len(others) == 0 {
+		return nil, noHook(f.HookPHID)
+	}
+	return nil, t.phorge(err)
 }
 
 func (t *tables) viewRequest(r heralddb.Listed) requestView {

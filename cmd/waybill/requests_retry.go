@@ -83,14 +83,11 @@ func (t *tables) wished(ctx context.Context, w retryWish) ([]string, error) {
 	if w.hook == "" {
 		return w.requests, nil
 	}
-	rows, err := t.rows.Requests(ctx, heralddb.Filter{
+	rows, err := t.requests(ctx, heralddb.Filter{
 		HookPHID: w.hook, States: []heralddb.State{heralddb.StateResting, heralddb.StateDue}, Limit: retriedAtMost,
 	})
 	if err != nil {
-		return nil, t.phorge(err)
-	}
-	if len(rows) == 0 {
-		return nil, t.unknown(ctx, w.hook)
+		return nil, err
 	}
 	var names []string
 	for _, r := range rows {
