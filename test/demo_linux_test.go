@@ -131,7 +131,7 @@ func TestADemoIsDrivenFromAnotherTerminalAndRecoversFromAKill(t *testing.T) {
 	settings := d.file(t, "env")
 	p.Kill()
 	p = d.start(t)
-	shows(t, p, "", "The process that sent before was killed")
+	shows(t, p, "", "A process of Waybill was killed or cut off")
 	if now := d.file(t, "env"); now != settings {
 		t.Errorf("a terminal with the settings\n%sis stale, they are\n%s", settings, now)
 	}

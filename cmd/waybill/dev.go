@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"waybill/internal/devstack"
 )
 
 // devCommand builds `waybill dev`; nil without work. It loads no
@@ -19,7 +21,10 @@ func devCommand(p process, do func(context.Context, process) error) *cobra.Comma
 		Long: `Starts Temporal with its Web UI, a private MariaDB, a demo queue with hooks, a
 demo receiver and waybill serve, all on loopback. Prints what to open and what
 to try, and then a line per delivery. Ctrl-C stops everything and keeps the
-data. ` + "`waybill dev demo`" + ` drives it from another terminal.`,
+data. ` + "`waybill dev demo`" + ` drives it from another terminal.
+
+The temporal program is the one that ` + devstack.TemporalVariable + ` names, else
+.waybill/bin/temporal here or in a directory above, else the one on PATH.`,
 		Args: cobra.NoArgs,
 	}
 	for _, port := range devPorts() {

@@ -85,6 +85,13 @@ func TestASecondDemoInTheFolderIsRefused(t *testing.T) {
 	}
 }
 
+// Where the program is looked for can be read before it is missing.
+func TestTheHelpOfTheDemoNamesTheTemporalSetting(t *testing.T) {
+	if got := execute(wired(), nil, "dev", "--help"); got.code != exitDone || !strings.Contains(got.stdout, "WAYBILL_TEMPORAL_BIN") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAMissingTemporalIsNamedBeforeAnythingStarts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := freeDemo(t)

@@ -160,7 +160,8 @@ func (e logEntry) note(now time.Time, hook string) string {
 	until := now.Add(time.Duration(e.Wait * float64(time.Second))).Format(time.TimeOnly)
 	switch {
 	case strings.HasPrefix(e.Message, "hooks taken over from owners"):
-		return fmt.Sprintf("%s  The process that sent before was killed, calls may be under way:\n"+
+		// A demo that ran here before, as a rule; or another process on its databases.
+		return fmt.Sprintf("%s  A process of Waybill was killed or cut off and may still be calling:\n"+
 			"          %d hooks wait until %s at the latest, to send nothing twice.", at, e.Hooks, until)
 	case strings.HasPrefix(e.Message, "breaker open"):
 		return fmt.Sprintf("%s  %s  rests until %s: it fails too often", at, fit(hook, noteHook), until)

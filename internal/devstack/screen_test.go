@@ -176,7 +176,7 @@ func TestColoursOnlyWhereTheyAreWanted(t *testing.T) {
 func TestNotesSayWhatIsWaitedFor(t *testing.T) {
 	for message, want := range map[string]string{
 		"hooks taken over from owners that did not hand them over, sending begins when their claims have run out": "" +
-			"12:00:00  The process that sent before was killed, calls may be under way:\n" +
+			"12:00:00  A process of Waybill was killed or cut off and may still be calling:\n" +
 			"          4 hooks wait until 12:00:30 at the latest, to send nothing twice.\n",
 		"breaker open: too many of the hook's requests failed, nothing is sent to it for now": "" +
 			"12:00:00  healthy               rests until 12:00:30: it fails too often\n",

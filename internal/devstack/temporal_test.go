@@ -291,7 +291,7 @@ func TestFindTemporal(t *testing.T) {
 		t.Chdir(t.TempDir())
 		t.Setenv("PATH", t.TempDir())
 		_, err := devstack.FindTemporal(env(""))
-		if !errors.Is(err, devstack.ErrMissing) || !strings.Contains(err.Error(), "make tools") {
+		if !errors.Is(err, devstack.ErrMissing) || !strings.Contains(err.Error(), "make tools") || !strings.Contains(err.Error(), devstack.TemporalVariable) {
 			t.Errorf("got %v", err)
 		}
 	})
