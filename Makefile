@@ -50,7 +50,6 @@ test: static temporal mariadb faketime ## everything CI runs: check, and the tes
 	@$(no-race)
 	go test $(TESTFLAGS) $$(go list ./... | grep -v -e '/test$$' -e '/test/faults$$')
 	go test -count=1 $(RACE) -timeout 45m ./test
-	go test -count=1 $(RACE) -timeout 45m ./test/faults -skip Planted -seeds 2 -from 1
 
 .PHONY: check
 check: static ## format, lint, floors, workflow determinism, and the tests that need no servers
