@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -184,9 +185,10 @@ func TestDoctorNoticesOtherConsumers(t *testing.T) {
 		t.Fatal(err)
 	}
 	during := func(work func()) []finding {
-		doctor := l.Run(t, nil, "doctor", "--json", "--watch", "3s")
+		doctor := l.Run(t, nil, "doctor", "--json", "--watch", "10m")
 		scenario.Until(t, patience, "doctor watches", func() bool { return strings.Contains(doctor.Log.String(), "Watching the queue") })
 		work()
+		doctor.Signal(syscall.SIGINT) // ends the watch, and what was seen is said
 		doctor.Wait(t, patience)
 		var d struct{ Findings []finding }
 		if err := json.Unmarshal([]byte(doctor.Out.String()), &d); err != nil {
@@ -201,7 +203,7 @@ func TestDoctorNoticesOtherConsumers(t *testing.T) {
 		gate.AwaitCall(t)
 		await(t, l.Site, queue(t, l.Site, mine, l.object, never).PHID, "sent", "okay")
 		scenario.Until(t, patience, "the lock is held", func() bool { return phorge.Held(t, theirs.PHID) })
-		scenario.Never(t, time.Second, "the lock is let go during the call", func() bool { return !phorge.Held(t, theirs.PHID) })
+		scenario.Never(t, 2*time.Second, "the lock is let go during the call", func() bool { return !phorge.Held(t, theirs.PHID) })
 		gate.Answer(t, 200)
 		if got := <-turn; got != string(scenario.Called) {
 			t.Errorf("Phorge's turn: %s", got)

@@ -51,7 +51,7 @@ func TestARollingUpgradeLosesNothing(t *testing.T) {
 		return forth > 0 && back > 0
 	})
 	stop()
-	v := y.judge(t, 2*patience)
+	v := y.judge(t, 4*patience)
 	if v.Unknown > 0 || len(v.Repeats) > 0 {
 		t.Errorf("%d outcomes are unknown and %d repeated after orderly stops", v.Unknown, len(v.Repeats))
 	}

@@ -50,13 +50,14 @@ func (p *patient) consumers(ctx context.Context) ([]doctor.Finding, error) {
 	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}
-	say(p.job.stderr, "Watching the queue for %s; --watch 0 skips that.", p.watch)
+	say(p.job.stderr, "Watching the queue for %s; Ctrl-C ends that sooner, --watch 0 skips it.", p.watch)
+	began := p.now()
 	ticker, end := time.NewTicker(lookEvery), time.After(p.watch)
 	defer ticker.Stop()
 	for over := false; !over; {
 		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-ctx.Done(): // what was seen until then counts
+			ctx, over = context.WithoutCancel(ctx), true
 		case <-end:
 			over = true
 		case <-ticker.C:
@@ -65,7 +66,7 @@ func (p *patient) consumers(ctx context.Context) ([]doctor.Finding, error) {
 			return nil, err
 		}
 	}
-	return w.judge(ctx)
+	return w.judge(ctx, p.now().Sub(began))
 }
 
 // begin takes down the rows that wait longest, and whose hooks are Waybill's.
@@ -137,7 +138,7 @@ func (w *watching) lookAtLocks(ctx context.Context) error {
 }
 
 // judge leaves out what Waybill did itself: each of its attempts is one of a workflow.
-func (w *watching) judge(ctx context.Context) ([]doctor.Finding, error) {
+func (w *watching) judge(ctx context.Context, watched time.Duration) ([]doctor.Finding, error) {
 	changed := slices.Collect(maps.Values(w.changed))
 	if len(changed) > 0 {
 		temporal, err := soonTemporal(ctx, w.job)
@@ -150,7 +151,7 @@ func (w *watching) judge(ctx context.Context) ([]doctor.Finding, error) {
 			return nil, temporalAway(w.job, err)
 		}
 	}
-	result := doctor.Watched{For: w.watch, Foreign: changed, Ours: w.ours}
+	result := doctor.Watched{For: watched, Foreign: changed, Ours: w.ours}
 	for _, c := range changed {
 		result.Locked = result.Locked || w.locked[c.Hook]
 	}

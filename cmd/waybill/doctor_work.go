@@ -46,11 +46,11 @@ func examine(ctx context.Context, j job, e examination) ([]doctor.Finding, error
 		{doctor.CheckQueue, p.queue}, {doctor.CheckRows, p.oddRows}, {doctor.CheckSilence, p.silence},
 		{doctor.CheckAddresses, p.addresses}, {doctor.CheckLocks, p.lockServer}, {doctor.CheckConsumers, p.consumers},
 	} {
-		found, err := c.look(ctx)
-		findings = append(findings, found...)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		found, err := c.look(ctx)
+		findings = append(findings, found...)
 		if err != nil {
 			findings = append(findings, failedCheck(c.name, err))
 		}
