@@ -22,10 +22,10 @@ type prometheus struct{ url string }
 
 func startPrometheus(t *testing.T, target string) prometheus {
 	t.Helper()
-	for _, program := range []string{"prometheus", "promtool"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("needs %s (Debian: package prometheus)", program)
-		}
+	needsPromtool(t)
+	server, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("needs prometheus (Debian: package prometheus)")
 	}
 	rules, err := filepath.Abs("../deploy/prometheus/alerts.yml")
 	if err != nil {
@@ -43,18 +43,16 @@ func startPrometheus(t *testing.T, target string) prometheus {
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	scenario.Start(t, mustFind(t, "prometheus"), nil,
+	scenario.Start(t, server, nil,
 		"--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	return prometheus{"http://" + address}
 }
 
-func mustFind(t *testing.T, program string) string {
+func needsPromtool(t *testing.T) {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Fatal(err)
+	if _, err := exec.LookPath("promtool"); err != nil {
+		t.Skip("needs promtool (Debian: package prometheus)")
 	}
-	return path
 }
 
 // query asks as an operator does, with promtool.
@@ -156,9 +154,7 @@ func TestDashboardAndAlertsFitWhatIsExposed(t *testing.T) {
 // of each what it means.
 func TestEachAlertFiresForItsTrouble(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("promtool"); err != nil {
-		t.Skip("needs promtool (Debian: package prometheus)")
-	}
+	needsPromtool(t)
 	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", "../deploy/prometheus/alerts.test.yml").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -25,8 +25,8 @@ const lookEvery = 100 * time.Millisecond
 type watching struct {
 	*patient
 	locks  *heralddb.LockSession
-	newest uint64 // of the rows at the start
-	rows   map[string]heralddb.Glance
+	newest uint64                     // of the rows at the start
+	last   map[string]heralddb.Glance // each row as it was seen last
 	// changed are changes that may be anybody's.
 	changed map[string]doctor.Change
 	ours    map[string]bool // hooks whose lock Waybill's owner has held so far
@@ -44,7 +44,7 @@ func (p *patient) consumers(ctx context.Context) ([]doctor.Finding, error) {
 	}
 	defer func() { _ = s.Close() }()
 	w := &watching{
-		patient: p, locks: s, rows: map[string]heralddb.Glance{},
+		patient: p, locks: s, last: map[string]heralddb.Glance{},
 		changed: map[string]doctor.Change{}, ours: map[string]bool{}, locked: map[string]bool{},
 	}
 	if err := w.begin(ctx); err != nil {
@@ -71,27 +71,27 @@ func (p *patient) consumers(ctx context.Context) ([]doctor.Finding, error) {
 
 // begin takes down the rows that wait longest, and whose hooks are Waybill's.
 func (w *watching) begin(ctx context.Context) (err error) {
-	if w.newest, err = w.patient.rows.Newest(ctx); err != nil {
+	if w.newest, err = w.rows.Newest(ctx); err != nil {
 		return err
 	}
-	longest, err := w.patient.rows.Longest(ctx)
+	longest, err := w.rows.Longest(ctx)
 	for _, g := range longest {
-		w.rows[g.PHID] = g
+		w.last[g.PHID] = g
 	}
 	return err
 }
 
 // look compares rows with the look before, and takes down new ones.
 func (w *watching) look(ctx context.Context) error {
-	ids := make([]uint64, 0, len(w.rows))
-	for _, g := range w.rows {
+	ids := make([]uint64, 0, len(w.last))
+	for _, g := range w.last {
 		ids = append(ids, g.ID)
 	}
-	again, err := w.patient.rows.Again(ctx, ids)
+	again, err := w.rows.Again(ctx, ids)
 	if err != nil {
 		return err
 	}
-	fresh, err := w.patient.rows.Above(ctx, w.newest)
+	fresh, err := w.rows.Above(ctx, w.newest)
 	if err != nil {
 		return err
 	}
@@ -99,10 +99,10 @@ func (w *watching) look(ctx context.Context) error {
 	for _, g := range append(again, fresh...) {
 		after[g.PHID] = g
 	}
-	for _, c := range doctor.Changes(seen(w.rows), seen(after)) {
+	for _, c := range doctor.Changes(seen(w.last), seen(after)) {
 		w.changed[c.PHID] = c
 	}
-	maps.Copy(w.rows, after)
+	maps.Copy(w.last, after)
 	return w.lookAtLocks(ctx)
 }
 
@@ -117,7 +117,7 @@ func seen(rows map[string]heralddb.Glance) map[string]doctor.Seen {
 // lookAtLocks of the hooks that have rows among those watched.
 func (w *watching) lookAtLocks(ctx context.Context) error {
 	looked := map[string]bool{}
-	for _, g := range w.rows {
+	for _, g := range w.last {
 		if looked[g.Hook] {
 			continue
 		}

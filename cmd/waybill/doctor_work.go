@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -157,10 +156,14 @@ func (p *patient) oddRows(ctx context.Context) ([]doctor.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	known := make(map[string]bool, len(hooks))
+	for _, h := range hooks {
+		known[h.PHID] = true
+	}
 	odd, types := doctor.OddRows{}, map[string]bool{}
 	for _, r := range waiting {
 		types[herald.ObjectType(r.ObjectPHID)] = true
-		if what := oddity(r, hooks, seconds(p.lease)); what != "" {
+		if what := oddity(r, known[r.HookPHID], seconds(p.lease)); what != "" {
 			odd[what] = append(odd[what], r.PHID)
 		}
 	}
@@ -171,11 +174,11 @@ func (p *patient) oddRows(ctx context.Context) ([]doctor.Finding, error) {
 }
 
 // oddity says what is odd about a row that waits, as a phrase behind a number of rows.
-func oddity(r heralddb.Listed, hooks []heralddb.HookName, lease int64) string {
+func oddity(r heralddb.Listed, known bool, lease int64) string {
 	switch {
 	case r.State == heralddb.StateUnknown:
 		return "with a status or a result that Phorge does not write"
-	case !slices.ContainsFunc(hooks, func(h heralddb.HookName) bool { return h.PHID == r.HookPHID }):
+	case !known:
 		return "of a hook that Phorge does not have any more"
 	case farAhead(r, lease):
 		return "dated more than a day ahead"
